@@ -1,0 +1,132 @@
+"""Every failure batchrank knows by name.
+
+    BatchrankError                 exit 1, the run failed and nothing was lost
+    ├── UsageError                 exit 2, a flag, a job spec or a file that can't be read
+    ├── LineError                  one input line that can't be used: becomes a failed query
+    ├── StoreError                 exit 1, the SQLite store is locked, corrupt, foreign or full
+    ├── DiskError                  exit 1, the output can't be written
+    ├── NoServerError              exit 4, no usable model server at the start
+    ├── StoppedError               exit 75, stopped early and resumable
+    └── ServerError                what a model server did wrong
+        ├── UnavailableError       retryable: refused, reset, timed out, 408/5xx, loading
+        │   └── OverloadedError    retryable: 429/503, perhaps with a Retry-After
+        ├── BadResponseError       retryable: a body that is no answer (HTML, torn JSON, error object)
+        ├── ContextOverflowError   permanent for this prompt: longer than the slot's context
+        ├── RefusedError           permanent for this prompt: any other 4xx
+        └── FatalServerError       permanent for the job: unknown model, bad key, another model
+
+`retryable` says whether the same request may succeed later; `exit_code` is what the process
+returns when the error ends it. Messages are whole sentences a user can act on.
+"""
+
+from __future__ import annotations
+
+
+class BatchrankError(Exception):
+    """The root: a failure that is reported in one line, never as a traceback."""
+
+    exit_code = 1
+    retryable = False
+
+
+class UsageError(BatchrankError):
+    """A flag, a job spec or an input file that can't be used as given."""
+
+    exit_code = 2
+
+
+class LineError(BatchrankError):
+    """One input line that can't be used.
+
+    `kind` is a short stable word for reports (`json`, `encoding`, `shape`, `docid`, `qid`);
+    `qid` is the query's identifier where it could still be read.
+    """
+
+    def __init__(self, kind: str, message: str, qid: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.qid = qid
+
+
+class StoreError(BatchrankError):
+    """The store can't be used: locked by another runner, corrupt, foreign, or the disk is full."""
+
+
+class DiskError(BatchrankError):
+    """The output can't be written; the previous output is untouched."""
+
+
+class NoServerError(BatchrankError):
+    """No usable model server at the start: none found, unknown model, bad key."""
+
+    exit_code = 4
+
+
+class StoppedError(BatchrankError):
+    """The job stopped early and the same command goes on (signal, deadline, servers down)."""
+
+    exit_code = 75
+
+
+class ServerError(BatchrankError):
+    """What a model server did wrong; `kind` is a short stable word for reports."""
+
+    kind = "server"
+
+
+class UnavailableError(ServerError):
+    """The server could not answer now: refused, reset, timed out, 5xx, still loading."""
+
+    kind = "unavailable"
+    retryable = True
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, loading: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds the server asked us to wait, where it said so."""
+        self.loading = loading
+        """The model is still being loaded: waiting, not failing."""
+
+
+class OverloadedError(UnavailableError):
+    """The server is there and says that it has too much to do (429, 503, "busy")."""
+
+    kind = "overloaded"
+
+
+class BadResponseError(ServerError):
+    """A body that is no answer: HTML, torn JSON, an error object, no choices, too large."""
+
+    kind = "bad-response"
+    retryable = True
+
+
+class ContextOverflowError(ServerError):
+    """The prompt is longer than the context of a slot.
+
+    `prompt_tokens` and `context` carry the server's own numbers where it gave them.
+    """
+
+    kind = "context"
+
+    def __init__(
+        self, message: str, *, prompt_tokens: int | None = None, context: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.prompt_tokens = prompt_tokens
+        self.context = context
+
+
+class RefusedError(ServerError):
+    """The server refuses this request (a 4xx) and will refuse it again."""
+
+    kind = "refused"
+
+
+class FatalServerError(ServerError):
+    """The server can't serve this job at all: unknown model, bad key, another model than named."""
+
+    kind = "fatal"
+    exit_code = 4

@@ -1,0 +1,144 @@
+"""The values that flow through batchrank, as frozen dataclasses: no behaviour beyond their shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+Ranking = tuple[str, ...]
+"""docids, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched for."""
+
+    qid: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One candidate: `score` is the first stage's, carried along and never sorted by."""
+
+    docid: str
+    text: str
+    title: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One input line: a query and its candidates in first-stage order, docids unique."""
+
+    query: Query
+    candidates: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Documents that one call puts in order.
+
+    `prior` is what is believed so far and what stands where the answer is silent; `shown` holds
+    the same docids in the order of the prompt; `wants` says how many of the best must be named.
+    """
+
+    prior: Ranking
+    shown: Ranking
+    wants: int
+
+
+class Status(StrEnum):
+    """How a window ended."""
+
+    OK = "ok"
+    """Exactly what was wanted."""
+    REPAIRED = "repaired"
+    """Usable after a repair: missing, repeated, out of range, other format."""
+    FALLBACK = "fallback"
+    """An answer came and is unusable: the prior order stands."""
+    ERROR = "error"
+    """No answer came: the prior order stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """A window's outcome: `order` holds all its docids; the first `named` are the model's own."""
+
+    order: Ranking
+    named: int
+    status: Status
+    notes: tuple[str, ...] = ()
+
+
+class Form(StrEnum):
+    """The form in which identifiers are asked for, cheapest first."""
+
+    GRAMMAR = "grammar"
+    """Compact identifiers, constrained by a GBNF grammar (llama.cpp)."""
+    REGEX = "regex"
+    """Compact identifiers, constrained by a regular expression (vLLM, SGLang)."""
+    JSON = "json"
+    """`{"ranking": [3, 1, 2]}`, constrained by a JSON schema."""
+    TEXT = "text"
+    """`[3] > [1] > [2]`, unconstrained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One call to a model, before a backend writes it in its server's own fields.
+
+    `text` is the whole user message. `documents` identifiers 1..n are in it, `wanted` of them are
+    asked for in `form`, in at most `max_tokens` generated tokens.
+    """
+
+    text: str
+    documents: int
+    wanted: int
+    form: Form
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them; 0 where it did not."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model returned. `reasoning` is kept apart from `text` and is not part of the answer.
+
+    `finish` is the server's reason in OpenAI's words: `stop` (ended by itself) or `length` (cut).
+    `seconds` is the time from sending to the last byte.
+    """
+
+    text: str
+    reasoning: str = ""
+    finish: str = "stop"
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What a model server says of itself before the first call.
+
+    `identity` is a stable text of everything disclosed that tells one set of weights from another;
+    `context` is the tokens one slot can hold; `slots` how many requests it works on at once.
+    """
+
+    kind: str
+    model: str
+    identity: str
+    forms: tuple[Form, ...]
+    context: int | None = None
+    slots: int | None = None
