@@ -10,7 +10,7 @@
     └── ServerError                what a model server did wrong
         ├── UnavailableError       retryable: refused, reset, timed out, 408/5xx, loading
         │   └── OverloadedError    retryable: 429/503, perhaps with a Retry-After
-        ├── BadResponseError       retryable: a body that is no answer (HTML, torn JSON, error object)
+        ├── BadResponseError       retryable: a body that is no answer (HTML, torn JSON, an error)
         ├── ContextOverflowError   permanent for this prompt: longer than the slot's context
         ├── RefusedError           permanent for this prompt: any other 4xx
         └── FatalServerError       permanent for the job: unknown model, bad key, another model

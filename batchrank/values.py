@@ -1,4 +1,4 @@
-"""The values that flow through batchrank, as frozen dataclasses: no behaviour beyond their shape."""
+"""The values that flow through batchrank: frozen dataclasses with no behaviour but their shape."""
 
 from __future__ import annotations
 
