@@ -1,0 +1,36 @@
+"""What every test shares: where the shared data lies, what may be missing, and no blocking calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+ROOT = Path(__file__).parent.parent
+
+
+def missing(what: str, remedy: str) -> None:
+    """Skip, with the reason, a test whose means are not there; fail where all are required."""
+    reason = f"{what} is missing: {remedy}"
+    if os.environ.get("REQUIRE_ALL") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with recorded answers and judged queries that the project may not contain."""
+    folder = Path(os.environ.get("BATCHRANK_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "cases.jsonl").is_file():
+        missing("the shared data", "set BATCHRANK_DATA to its folder")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def blockbuster() -> Iterator[BlockBuster]:
+    """Fail on a blocking call made by batchrank while the event loop runs."""
+    with blockbuster_ctx(scanned_modules=["batchrank"]) as blocker:
+        yield blocker
