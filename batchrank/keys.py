@@ -1,0 +1,44 @@
+"""Content hashes: what makes two answers, two rankings or two jobs the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import orjson
+
+KEY_BYTES = 20
+"""160 bits: no accidental and no affordable deliberate collision in a store of any size."""
+
+
+def line_digest(line: bytes) -> bytes:
+    """Of one raw input line: unchanged lines are known again without being parsed."""
+    return hashlib.blake2b(line, digest_size=KEY_BYTES).digest()
+
+
+def short_hash(text: str) -> int:
+    """A signed 64-bit hash, for indexes that are checked again or may err once in 10^19."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def answer_key(identity: str, template: str, body: bytes) -> bytes:
+    """Of one exact request: the model's identity, the template's digest and the body as sent."""
+    digest = hashlib.blake2b(digest_size=KEY_BYTES)
+    for part in (identity.encode(), template.encode(), body):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.digest()
+
+
+def job_key(settings: Mapping[str, object]) -> bytes:
+    """Of every setting that can change a ranking, the model's identity among them."""
+    return hashlib.blake2b(
+        orjson.dumps(settings, option=orjson.OPT_SORT_KEYS), digest_size=KEY_BYTES
+    ).digest()
+
+
+def ranking_key(job: bytes, line: bytes, *apart: int) -> bytes:
+    """Of one line's ranking in one job; `apart` tells lines that failed by where they stand."""
+    suffix = b"".join(number.to_bytes(8, "big") for number in apart)
+    return hashlib.blake2b(job + line + suffix, digest_size=KEY_BYTES).digest()

@@ -1,0 +1,82 @@
+"""A versioned prompt template: a TOML file with jinja2 text, known in every key by its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from batchrank.answers.forms import example, max_tokens
+from batchrank.errors import UsageError
+from batchrank.values import Form, Prompt
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=False,
+)
+_BUILT_IN = resources.files("batchrank.prompts") / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """`name` stands in outputs (`direct-en@1`), `digest` in keys."""
+
+    name: str
+    digest: str
+    text: jinja2.Template
+
+    def render(self, query: str, documents: Sequence[str], wanted: int, form: Form) -> Prompt:
+        """The prompt of one window; `documents` are neutralised, truncated texts as shown."""
+        count = len(documents)
+        text = self.text.render(
+            query=query,
+            documents=documents,
+            count=count,
+            wanted=wanted,
+            example=example(form, wanted),
+        )
+        return Prompt(text, count, wanted, form, max_tokens(form, count, wanted))
+
+
+def built_in_names() -> list[str]:
+    """Names that `load_template` takes without a path."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _BUILT_IN.iterdir())
+
+
+def load_template(name: str) -> Template:
+    """Load a built-in template by name, or one's own by path; UsageError says what is wrong."""
+    if name in built_in_names():
+        source = (_BUILT_IN / f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        try:
+            source = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"template {name!r} is neither built in ({', '.join(built_in_names())}) "
+                f"nor a readable file: {error}"
+            ) from error
+    try:
+        fields = tomllib.loads(source)
+        label = f"{fields['name']}@{fields['version']}"
+        template = Template(
+            label,
+            hashlib.sha256(source.encode()).hexdigest(),
+            _ENVIRONMENT.from_string(fields["text"]),
+        )
+        shown = template.render(
+            "what is shown?", ["first document", "second document"], 1, Form.TEXT
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, jinja2.TemplateError) as error:
+        raise UsageError(f"template {name!r} can't be used: {error}") from error
+    for needed in ("what is shown?", "first document", "second document"):
+        if needed not in shown.text:
+            raise UsageError(f"template {name!r} doesn't show the query and every document")
+    return template

@@ -1,0 +1,1 @@
+"""Ranking strategies: pure generators of windows, one a file."""

@@ -1,0 +1,50 @@
+"""In which order a window's documents stand in the prompt: forward, reverse, seeded shuffles."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from batchrank.errors import UsageError
+from batchrank.values import Ranking
+
+Order = Callable[[Ranking], Ranking]
+
+
+def forward(docids: Ranking) -> Ranking:
+    """As believed so far."""
+    return docids
+
+
+def reverse(docids: Ranking) -> Ranking:
+    """The least likely first."""
+    return docids[::-1]
+
+
+def shuffle(seed: int) -> Order:
+    """A shuffle that depends on nothing but `seed` and the docids, so that a replay repeats it."""
+
+    def order(docids: Ranking) -> Ranking:
+        shuffled = list(docids)
+        random.Random("\x1f".join((str(seed), *docids))).shuffle(shuffled)  # noqa: S311 - no secret
+        return tuple(shuffled)
+
+    return order
+
+
+def parse_orders(text: str) -> tuple[Order, ...]:
+    """Read a comma list such as `forward,reverse,shuffle:7`; UsageError for anything else."""
+    orders: list[Order] = []
+    for name in (part.strip() for part in text.split(",")):
+        kind, _, seed = name.partition(":")
+        if name == "forward":
+            orders.append(forward)
+        elif name == "reverse":
+            orders.append(reverse)
+        elif kind == "shuffle" and seed.isascii() and seed.isdecimal():
+            orders.append(shuffle(int(seed)))
+        else:
+            raise UsageError(
+                f"{name!r} is no pass: use a comma list of forward, reverse and shuffle:SEED"
+            )
+    return tuple(orders)
