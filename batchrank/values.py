@@ -142,3 +142,77 @@ class ServerInfo:
     forms: tuple[Form, ...]
     context: int | None = None
     slots: int | None = None
+
+
+class QueryStatus(StrEnum):
+    """How a query ended."""
+
+    OK = "ok"
+    """Every window was answered as wanted."""
+    REPAIRED = "repaired"
+    """At least one answer had to be repaired, none was lost."""
+    DEGRADED = "degraded"
+    """A window fell back to its prior order or had no answer."""
+    UNRANKED = "unranked"
+    """There was nothing to ask: one candidate, none, or only empty texts."""
+    FAILED = "failed"
+    """The line can't be used, or no window had an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Windows counted by how they ended, and two marks of answers that are worth little.
+
+    `thin` answers named fewer than half of what was wanted; `unmoved` ones repeat the order of the
+    prompt. Both are counted among `ok` and `repaired` too.
+    """
+
+    ok: int = 0
+    repaired: int = 0
+    fallback: int = 0
+    error: int = 0
+    thin: int = 0
+    unmoved: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.ok + other.ok,
+            self.repaired + other.repaired,
+            self.fallback + other.fallback,
+            self.error + other.error,
+            self.thin + other.thin,
+            self.unmoved + other.unmoved,
+        )
+
+    @property
+    def windows(self) -> int:
+        """All windows."""
+        return self.ok + self.repaired + self.fallback + self.error
+
+    @property
+    def bad(self) -> int:
+        """Windows that a quality gate counts: no answer, an unusable one, or a thin one."""
+        return self.fallback + self.error + self.thin
+
+
+@dataclass(frozen=True, slots=True)
+class RankedQuery:
+    """A query's outcome, as it is stored: enough to write its row and to replay its windows.
+
+    `docids` and `scores` are the candidates in first-stage order, `order` the ranks as positions in
+    `docids`. `answers` are the stored answers' numbers in the order in which the strategy's windows
+    ask for them, 0 where none came; `faults` say why, one for each 0.
+    """
+
+    qid: str
+    query: str
+    docids: Ranking
+    scores: tuple[float | None, ...]
+    order: tuple[int, ...]
+    status: QueryStatus
+    tally: Tally = Tally()
+    answers: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    error_kind: str | None = None
+    error: str | None = None

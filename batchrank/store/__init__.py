@@ -1,0 +1,1 @@
+"""The SQLite store: raw answers, rankings, runs; one connection, one writer, group commits."""

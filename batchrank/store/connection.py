@@ -1,0 +1,103 @@
+"""Opens a store file: refuses what isn't one, migrates what is older, maps SQLite's errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiosqlite
+
+from batchrank.errors import StoreError
+from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into StoreErrors that say what to do."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        text = str(error).lower()
+        if "full" in text or "no space" in text:
+            remedy = "free space on its disk and run the same command again; nothing is lost"
+        elif "readonly" in text or "read-only" in text or "permission" in text:
+            remedy = "make the file and its folder writable, or choose another with --store"
+        elif "locked" in text or "busy" in text:
+            remedy = "another program holds it; close it and run the same command again"
+        elif "malformed" in text or "not a database" in text or "corrupt" in text:
+            remedy = "move the file away to start anew, or restore a backup"
+        else:
+            remedy = "run the same command again; what was committed is kept"
+        raise StoreError(f"store {path}: {error}; {remedy}") from error
+
+
+async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
+    """Open (or create, mode 0600) the store at `path`, migrated to this version.
+
+    Raises StoreError where the file is missing and not to be created, is no batchrank store, or was
+    written by a newer batchrank. A file that is refused is not touched.
+    """
+    with store_errors(path):
+        await asyncio.to_thread(_prepare, path, create)
+        connection = await aiosqlite.connect(path, isolation_level=None, timeout=10)
+    try:
+        with store_errors(path):
+            await _set_up(connection, path)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _prepare(path: Path, create: bool) -> None:
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        if not create:
+            raise StoreError(
+                f"there is no store at {path}; name it with --store, or run a job first"
+            ) from None
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        return
+    if head and head != _MAGIC:
+        raise StoreError(f"{path} is not a batchrank store; choose another file with --store")
+
+
+async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
+    (application,) = await _one(connection, "PRAGMA application_id")
+    (version,) = await _one(connection, "PRAGMA user_version")
+    (tables,) = await _one(connection, "SELECT count(*) FROM sqlite_schema")
+    if application != APPLICATION_ID and tables:
+        raise StoreError(
+            f"{path} is the SQLite file of another program; choose another file with --store"
+        )
+    if version > VERSION:
+        raise StoreError(
+            f"store {path} was written by a newer batchrank (version {version} of the store, "
+            f"this one knows {VERSION}); update batchrank"
+        )
+    if 0 < version < VERSION:
+        await connection.execute("VACUUM INTO ?", (f"{path}.v{version}",))
+    # WAL may be refused on a network share; a rollback journal is as safe, only slower.
+    await connection.execute("PRAGMA journal_mode = WAL")
+    await connection.execute("PRAGMA synchronous = FULL")
+    if version < VERSION:
+        script = "".join(MIGRATIONS[version:])
+        await connection.executescript(
+            f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; {script}"
+            f"PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+
+
+async def _one(connection: aiosqlite.Connection, sql: str) -> sqlite3.Row | tuple[int, ...]:
+    async with connection.execute(sql) as cursor:
+        row = await cursor.fetchone()
+    assert row is not None
+    return row

@@ -1,0 +1,66 @@
+"""The tables of the store and the ordered migrations between its versions."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x62726E6B  # "brnk"
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE models (
+        target   TEXT PRIMARY KEY,   -- hash of the server and model that were asked for
+        profile  TEXT NOT NULL       -- JSON: what that server was found to be
+    ) WITHOUT ROWID;
+
+    CREATE TABLE jobs (
+        id          INTEGER PRIMARY KEY,
+        key         BLOB NOT NULL UNIQUE,
+        settings    TEXT NOT NULL,   -- JSON: all that its rankings depend on
+        fresh_since INTEGER NOT NULL DEFAULT 0  -- answers of earlier runs don't count
+    );
+
+    CREATE TABLE runs (
+        id       INTEGER PRIMARY KEY,
+        job      INTEGER NOT NULL REFERENCES jobs (id),
+        input    TEXT NOT NULL,
+        output   TEXT NOT NULL,
+        started  REAL NOT NULL,      -- seconds since the epoch, UTC
+        ended    REAL,               -- NULL while it runs, and for ever if it was killed
+        exit     INTEGER,
+        summary  TEXT                -- JSON
+    );
+
+    -- Which ranking stands at which place of a run's output.
+    CREATE TABLE lines (
+        run      INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        line     INTEGER NOT NULL,
+        qid      INTEGER NOT NULL,   -- hash of the qid
+        ranking  BLOB NOT NULL,      -- key of the ranking
+        PRIMARY KEY (run, position)
+    ) WITHOUT ROWID;
+    CREATE INDEX lines_qid ON lines (run, qid);
+
+    CREATE TABLE rankings (
+        key      BLOB PRIMARY KEY,
+        job      INTEGER NOT NULL,
+        qid      INTEGER NOT NULL,   -- hash of the qid
+        retry    INTEGER NOT NULL,   -- 1 where the next run tries again
+        packed   BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX rankings_job ON rankings (job);
+
+    CREATE TABLE answers (
+        id       INTEGER PRIMARY KEY,
+        key      BLOB NOT NULL UNIQUE,
+        run      INTEGER NOT NULL,   -- which paid for it
+        text     BLOB NOT NULL,      -- UTF-8; bytes, since a model may write what no text can hold
+        reasoning BLOB NOT NULL,
+        finish   TEXT NOT NULL,
+        prompt_tokens INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        seconds  REAL NOT NULL
+    );
+    """,
+)
+
+VERSION = len(MIGRATIONS)

@@ -1,0 +1,320 @@
+"""Everything batchrank reads from and writes to its SQLite file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import orjson
+
+from batchrank.errors import StoreError
+from batchrank.keys import short_hash
+from batchrank.store.batcher import Batcher
+from batchrank.store.connection import connect, store_errors
+from batchrank.store.packing import pack, unpack
+from batchrank.values import Answer, RankedQuery, Usage
+
+_CHUNK = 500
+"""Parameters of one IN list, and rows of one fetch."""
+
+_Write = tuple[str, list[tuple[object, ...]]]
+"""A statement and the rows to run it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer and its number, by which rankings refer to it."""
+
+    number: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A ranking that is there: whose it is, and whether the next run should try again."""
+
+    qid: int
+    retry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a run's output: where it came from and which ranking it shows."""
+
+    position: int
+    line: int
+    qid: int
+    ranking: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One invocation of `batchrank run`, with the settings of its job."""
+
+    id: int
+    job: int
+    settings: dict[str, Any]
+    input: str
+    output: str
+    started: float
+    ended: float | None
+    exit: int | None
+    summary: dict[str, Any] | None
+
+
+class Store:
+    """One connection; writes and look-ups that come together share a transaction or a query.
+
+    Every method raises StoreError. A write is durable when its method returns.
+    """
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection, last_answer: int) -> None:
+        self.path = path
+        self._connection = connection
+        self._last_answer = last_answer
+        self._writes: Batcher[_Write, None] = Batcher(self._commit)
+        self._lookups: Batcher[bytes, StoredAnswer | None] = Batcher(self._look_up)
+        self._fresh_since = 0
+
+    @classmethod
+    async def open(cls, path: Path, *, create: bool = False) -> Store:
+        """Open the store at `path`; with `create`, make it where there is none."""
+        connection = await connect(path, create=create)
+        with store_errors(path):
+            async with connection.execute("SELECT ifnull(max(id), 0) FROM answers") as cursor:
+                row = await cursor.fetchone()
+        assert row is not None
+        return cls(path, connection, row[0])
+
+    async def close(self) -> None:
+        """Finish what is queued and close the file."""
+        await self._writes.drain()
+        await self._lookups.drain()
+        with store_errors(self.path):
+            await self._connection.close()
+
+    # Answers
+
+    async def find_answer(self, key: bytes) -> StoredAnswer | None:
+        """The answer to the request with this key, None where it was never committed."""
+        return await self._lookups.submit(key)
+
+    async def add_answer(self, key: bytes, run: int, answer: Answer) -> int:
+        """Commit an answer and return its number."""
+        self._last_answer += 1
+        number = self._last_answer
+        await self._write(
+            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                key,
+                run,
+                answer.text.encode("utf-8", "surrogatepass"),
+                answer.reasoning.encode("utf-8", "surrogatepass"),
+                answer.finish,
+                answer.usage.prompt_tokens,
+                answer.usage.completion_tokens,
+                round(answer.seconds, 4),
+            ),
+        )
+        return number
+
+    async def answers(self, numbers: Iterable[int]) -> dict[int, Answer]:
+        """Stored answers by number; those that are gone are left out."""
+        rows = await self._select_in("SELECT * FROM answers WHERE id", numbers)
+        return {row[0]: _stored(row).answer for row in rows}
+
+    # Jobs and runs
+
+    async def recall(self, target: str) -> dict[str, Any] | None:
+        """What a server was found to be when it was last asked."""
+        rows = await self._select("SELECT profile FROM models WHERE target = ?", (target,))
+        return orjson.loads(rows[0][0]) if rows else None
+
+    async def remember(self, target: str, profile: Mapping[str, object]) -> None:
+        """Keep what a server was found to be."""
+        await self._write(
+            "INSERT OR REPLACE INTO models VALUES (?, ?)",
+            (target, orjson.dumps(profile).decode()),
+        )
+
+    async def begin_run(
+        self, key: bytes, settings: Mapping[str, object], source: str, output: str, *, fresh: bool
+    ) -> Run:
+        """Register a run of the job with this key; `fresh` forgets the job's rankings and answers.
+
+        The lines of earlier runs of the job that never ended are dropped: this run replaces them.
+        """
+        await self._write(
+            "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
+            (key, orjson.dumps(settings).decode()),
+        )
+        ((job, fresh_since),) = await self._select(
+            "SELECT id, fresh_since FROM jobs WHERE key = ?", (key,)
+        )
+        ((number,),) = await self._select("SELECT ifnull(max(id), 0) + 1 FROM runs", ())
+        if fresh:
+            fresh_since = number
+            await self._write("UPDATE jobs SET fresh_since = ? WHERE id = ?", (number, job))
+            await self._write("DELETE FROM rankings WHERE job = ?", (job,))
+        self._fresh_since = fresh_since
+        await self._write(
+            "DELETE FROM lines WHERE run IN (SELECT id FROM runs WHERE job = ? AND ended IS NULL)",
+            (job,),
+        )
+        await self._write(
+            "INSERT INTO runs (id, job, input, output, started) VALUES (?, ?, ?, ?, ?)",
+            (number, job, source, output, time.time()),
+        )
+        return await self.run(number)
+
+    async def end_run(self, run: int, exit_code: int, summary: Mapping[str, object]) -> None:
+        """Record how a run ended."""
+        await self._write(
+            "UPDATE runs SET ended = ?, exit = ?, summary = ? WHERE id = ?",
+            (time.time(), exit_code, orjson.dumps(summary).decode(), run),
+        )
+
+    async def run(self, number: int | None = None) -> Run:
+        """A run by its number, the latest without one; StoreError where there is none."""
+        sql = (
+            "SELECT runs.id, job, settings, input, output, started, ended, exit, summary "
+            "FROM runs JOIN jobs ON jobs.id = runs.job "
+        )
+        if number is None:
+            rows = await self._select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
+        else:
+            rows = await self._select(f"{sql} WHERE runs.id = ?", (number,))
+        if not rows:
+            what = "no run" if number is None else f"no run {number}"
+            raise StoreError(f"store {self.path} holds {what}; see `batchrank status`")
+        number_of_run, job, settings, source, output, started, ended, exit_code, summary = rows[0]
+        return Run(
+            number_of_run,
+            job,
+            orjson.loads(settings),
+            source,
+            output,
+            started,
+            ended,
+            exit_code,
+            orjson.loads(summary) if summary else None,
+        )
+
+    async def runs(self) -> list[Run]:
+        """All runs, the latest first."""
+        rows = await self._select("SELECT id FROM runs ORDER BY id DESC", ())
+        return [await self.run(row[0]) for row in rows]
+
+    # Rankings and lines
+
+    async def known(self, keys: Iterable[bytes]) -> dict[bytes, Known]:
+        """Which of these rankings are there."""
+        rows = await self._select_in("SELECT key, qid, retry FROM rankings WHERE key", keys)
+        return {row[0]: Known(row[1], bool(row[2])) for row in rows}
+
+    async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
+        """Commit a query's outcome."""
+        await self._write(
+            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?)",
+            (key, job, short_hash(ranked.qid), retry, pack(ranked)),
+        )
+
+    async def seen_qids(self, run: int, qids: Iterable[int]) -> dict[int, Line]:
+        """For each of these qid hashes that a line of the run has: the first such line."""
+        found: dict[int, Line] = {}
+        for row in await self._select_in(
+            "SELECT position, line, qid, ranking FROM lines WHERE run = ? AND qid", qids, run
+        ):
+            line = Line(*row)
+            if line.qid not in found or line.position < found[line.qid].position:
+                found[line.qid] = line
+        return found
+
+    async def add_lines(self, run: int, lines: Iterable[Line]) -> None:
+        """Commit the next lines of a run."""
+        await self._writes.submit(
+            (
+                "INSERT INTO lines VALUES (?, ?, ?, ?, ?)",
+                [(run, line.position, line.line, line.qid, line.ranking) for line in lines],
+            )
+        )
+
+    async def rows(self, run: int) -> AsyncIterator[list[tuple[int, RankedQuery]]]:
+        """The run's output in input order, in chunks of (input line, ranked query)."""
+        with store_errors(self.path):
+            async with self._connection.execute(
+                "SELECT line, packed FROM lines JOIN rankings ON rankings.key = lines.ranking "
+                "WHERE run = ? ORDER BY position",
+                (run,),
+            ) as cursor:
+                while rows := await cursor.fetchmany(_CHUNK):
+                    yield [(line, unpack(packed)) for line, packed in rows]
+
+    async def find_query(self, run: int, qid: str) -> list[tuple[int, RankedQuery]]:
+        """The run's lines with this qid, as (input line, ranked query)."""
+        rows = await self._select(
+            "SELECT line, packed FROM lines JOIN rankings ON rankings.key = lines.ranking "
+            "WHERE run = ? AND lines.qid = ? ORDER BY position",
+            (run, short_hash(qid)),
+        )
+        return [(line, unpack(packed)) for line, packed in rows]
+
+    # The connection
+
+    async def _write(self, sql: str, parameters: tuple[object, ...]) -> None:
+        await self._writes.submit((sql, [parameters]))
+
+    async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
+        with store_errors(self.path):
+            await self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                for sql, group in groupby(writes, key=itemgetter(0)):
+                    rows = [row for _, rows in group for row in rows]
+                    await self._connection.executemany(sql, rows)
+                await self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    await self._connection.execute("ROLLBACK")
+                raise
+        return [None] * len(writes)
+
+    async def _look_up(self, keys: Sequence[bytes]) -> Sequence[StoredAnswer | None]:
+        rows = await self._select_in(
+            "SELECT * FROM answers WHERE run >= ? AND key", dict.fromkeys(keys), self._fresh_since
+        )
+        found = {row[1]: _stored(row) for row in rows}
+        return [found.get(key) for key in keys]
+
+    async def _select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+        with store_errors(self.path):
+            return list(await self._connection.execute_fetchall(sql, parameters))
+
+    async def _select_in(
+        self, sql: str, values: Iterable[object], *parameters: object
+    ) -> list[Any]:
+        """Rows of `sql`, which ends on the name of a column, for each of `values` in it."""
+        rows: list[Any] = []
+        remaining = iter(values)
+        while chunk := list(islice(remaining, _CHUNK)):
+            marks = ",".join("?" * len(chunk))
+            rows += await self._select(f"{sql} IN ({marks})", (*parameters, *chunk))
+        return rows
+
+
+def _stored(row: Sequence[Any]) -> StoredAnswer:
+    number, _, _, text, reasoning, finish, prompt_tokens, completion_tokens, seconds = row
+    answer = Answer(
+        text.decode("utf-8", "surrogatepass"),
+        reasoning.decode("utf-8", "surrogatepass"),
+        finish,
+        Usage(prompt_tokens, completion_tokens),
+        seconds,
+    )
+    return StoredAnswer(number, answer)
