@@ -1,0 +1,48 @@
+"""Reads JSON whose shape a server may get wrong, without ever raising."""
+
+from __future__ import annotations
+
+import orjson
+
+Json = dict[str, object]
+"""A JSON object."""
+
+
+def parse(body: bytes) -> object:
+    """The JSON value in `body`; None where there is none."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def dig(value: object, *keys: str) -> object:
+    """The value under `keys` in nested objects; None where the path ends early."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def rows(value: object) -> list[Json]:
+    """The objects of a list; empty where it is no list."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """A string; empty where it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: object) -> int | None:
+    """A number of things: a non-negative integer, or None."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return value if number and isinstance(value, int) and value >= 0 else None
+
+
+def excerpt(value: bytes | str, limit: int = 200) -> str:
+    """The first `limit` characters for a message, control characters made visible."""
+    shown = value.decode(errors="replace") if isinstance(value, bytes) else value
+    cut = shown if len(shown) <= limit else shown[:limit] + "…"
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut
+    )
