@@ -1,0 +1,1 @@
+"""Programs for tests and benchmarks; not part of the installed package."""
