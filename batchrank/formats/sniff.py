@@ -1,0 +1,98 @@
+"""Tells from its first bytes what a file is when it is no JSONL with one query a line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from batchrank.formats.wording import shown
+
+_COMPACT = "turn it into lines with `jq -c '.[]' FILE > queries.jsonl`"
+_TEXTLESS = "batchrank needs the texts too, one JSON object a query"
+_UNPACK = "unpack it first"
+
+_MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), what, remedy)
+    for pattern, what, remedy in (
+        (
+            rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[{\[]\0|\0+[{\[]",
+            "UTF-16 or UTF-32 text",
+            "convert it with `iconv -f UTF-16 -t UTF-8 FILE > queries.jsonl`",
+        ),
+        (rb"PAR1", "a Parquet file", "write it as JSONL, one JSON object a query"),
+        (rb"ARROW1|\xff{4}.{4}\x10\0", "an Arrow file", "write it as JSONL, one object a query"),
+        (rb"%PDF-", "a PDF document", _TEXTLESS),
+        (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
+        (rb".{257}ustar", "a tar archive", _UNPACK),
+        (rb"BZh", "bzip2 data", f"{_UNPACK}, or pack it as .gz or .zst"),
+        (rb"\xfd7zXZ\0", "xz data", f"{_UNPACK}, or pack it as .gz or .zst"),
+        (rb"\x1f\x8b|\x28\xb5\x2f\xfd", "data that was packed twice", _UNPACK),
+        (
+            rb"SQLite format 3\0",
+            "an SQLite database",
+            "give the JSONL of queries; a batchrank store is named by --store",
+        ),
+    )
+)
+
+_RUN_LINE = re.compile(rb"\S+\s+\S+\s+\S+\s+\d+\s+[-+.\deE]+\s+\S+")
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def refusal(head: bytes) -> str | None:
+    """Say what a file looks like that begins with `head` and what to do; None if it may be JSONL.
+
+    `head` is the first tens of KB, unpacked, without a byte order mark. Lines that are merely
+    broken are no reason to refuse: they become failed queries.
+    """
+    for pattern, what, remedy in _MAGIC:
+        if pattern.match(head):
+            return f"looks like {what}: {remedy}"
+    lines = [line for line in map(bytes.strip, head.split(b"\n")) if line]
+    return _refused_lines(lines) if lines else None
+
+
+def _refused_lines(lines: list[bytes]) -> str | None:
+    first = lines[0]
+    request = next((value for value in map(_object, lines) if "query" in value), None)
+    # The last element of an array may stand alone in its line and read like a request.
+    if first == b"[" or (first.startswith(b"[") and request is None):
+        return f"looks like one JSON array, not a JSON object a line: {_COMPACT}"
+    if request is not None:
+        if "ranking" not in request or "candidates" in request:
+            return None
+        return "looks like batchrank's own output: give the file that it was made from"
+    if first.startswith(b"{") and not _object(first) and lines[1:2] and lines[1][:1] == b'"':
+        return (
+            "looks like JSON spread over several lines, not a JSON object a line: "
+            "turn it into lines with `jq -c . FILE > queries.jsonl`"
+        )
+    if any(line.startswith(b"{") for line in lines):
+        return None
+    return _refused_text(lines)
+
+
+def _refused_text(lines: list[bytes]) -> str:
+    """Name a file of which no line begins like a JSON object."""
+    first = lines[0]
+    if _RUN_LINE.fullmatch(first):
+        return f"looks like a TREC run: {_TEXTLESS}"
+    if _CONTROLS.search(first):
+        return f"looks like binary data: {_TEXTLESS}"
+    for separator, what in ((b"\t", "tab-separated values"), (b",", "CSV"), (b";", "CSV")):
+        columns = first.count(separator)
+        if columns and all(line.count(separator) == columns for line in lines[1:2]):
+            return f"looks like {what}: write it as JSONL, one JSON object a query"
+    found = shown(first.decode(errors="replace"))
+    return f"holds no JSON object, its first line is {found}: {_TEXTLESS}"
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Read a line as a JSON object; empty if it is none."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

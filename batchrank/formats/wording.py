@@ -1,0 +1,38 @@
+"""Words values found in an input file so that they are safe and short on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+_LONGEST = 60
+
+
+def shown(value: object) -> str:
+    """Name a value read from JSON: strings quoted, cut at 60 characters, controls escaped."""
+    match value:
+        case str():
+            # repr escapes all that is not printable, bidirectional overrides included.
+            return repr(value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…")
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return json.dumps(value)
+
+
+def quoted(path: object) -> str:
+    """Name a path, never cut, controls escaped."""
+    return repr(str(path))
+
+
+def listed(values: Iterable[str]) -> str:
+    """Name the first few of some strings, quoted: `'a', 'b', 'c', …`."""
+    named = [shown(value) for value in values]
+    return ", ".join(named[:6]) + (", …" if len(named) > 6 else "")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Put a number before its noun: `1 query`, `2 queries`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
