@@ -1,0 +1,88 @@
+"""What every backend offers, and what it is made from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from batchrank.backends.bodies import read_answer
+from batchrank.backends.http import Http
+from batchrank.errors import FatalServerError
+from batchrank.values import Answer, Prompt, ServerInfo
+
+
+class Backend(Protocol):
+    """One model on one server. `describe` comes first: what it learns shapes every request."""
+
+    url: str
+
+    async def describe(self) -> ServerInfo:
+        """Ask the server what it is and which model it serves.
+
+        Raises:
+            FatalServerError: the model named is not there, none is named and several are, bad key.
+            UnavailableError: the server can't be reached, or is still loading.
+            ServerError: any other failure.
+        """
+
+    def encode(self, prompt: Prompt) -> bytes:
+        """The exact body of the request for `prompt`: same prompt, same bytes.
+
+        Raises:
+            ValueError: the server has no such form; `describe` says which it has.
+        """
+
+    async def send(self, body: bytes, seconds: float) -> Answer:
+        """Send an encoded request once; its answer. It may take `seconds`.
+
+        Raises:
+            ServerError: no answer came; the class says what to do about it.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOptions:
+    """Where the model is and how it is asked. `model` None is the only one served."""
+
+    base_url: str
+    model: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    thinking: bool = False
+    seed: int = 0
+    insecure: bool = False
+    """Allow a key to travel over plain http to another machine."""
+
+
+async def ask(http: Http, path: str, body: bytes, seconds: float) -> Answer:
+    """Send one request and read its answer; raises as `Backend.send`."""
+    start = time.perf_counter()
+    answer = read_answer(await http.post(path, body, seconds))
+    return replace(answer, seconds=time.perf_counter() - start)
+
+
+def choose_model(named: str | None, served: Sequence[str]) -> str:
+    """The model to use of those served, by the server's own name.
+
+    Raises:
+        FatalServerError: the one named is not there, or none is named and there is not just one.
+    """
+    listed = ", ".join(served) or "none"
+    if named is None:
+        if len(served) == 1:
+            return served[0]
+        raise FatalServerError(f"Name one of the server's models with --model; it has: {listed}.")
+    for name in (named, f"{named}:latest"):  # Ollama's tag for a name without one
+        if name in served:
+            return name
+    raise FatalServerError(f"The server does not have the model {named!r}; it has: {listed}.")
+
+
+def identify(kind: str, **facts: object) -> str:
+    """A stable text of what tells one set of weights from another; unknown facts are left out."""
+    known = (f"{name}={fact}" for name, fact in sorted(facts.items()) if fact not in (None, ""))
+    return " ".join((kind, *known))

@@ -1,0 +1,112 @@
+"""Writes a prompt in the fields that each kind of OpenAI-compatible server takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from batchrank.answers.forms import grammar, regex, schema
+from batchrank.backends.loose import Json
+from batchrank.values import Form, Prompt
+
+Fields = Mapping[str, object]
+
+_STANDARD: Fields = {"temperature": 0, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+
+
+def _template_switch(thinking: bool) -> Fields:
+    """Thinking by the chat template: most models know the first name, some the second."""
+    return {"chat_template_kwargs": {"enable_thinking": thinking, "thinking": thinking}}
+
+
+def _effort_switch(thinking: bool) -> Fields:
+    """Thinking by effort; a model that thinks does so without being told."""
+    return {} if thinking else {"reasoning_effort": "none"}
+
+
+def _no_switch(_thinking: bool) -> Fields:
+    return {}
+
+
+def _json_only(form: Form, prompt: Prompt) -> Fields:
+    """No constraint, or a JSON schema in OpenAI's own field."""
+    if form is Form.TEXT:
+        return {}
+    if form is Form.JSON:
+        wanted = schema(prompt.documents, prompt.wanted)
+        named = {"name": "ranking", "strict": True, "schema": wanted}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    raise ValueError(f"This server has no {form} form.")
+
+
+def _llama_grammar(form: Form, prompt: Prompt) -> Fields:
+    if form is Form.GRAMMAR:
+        return {"grammar": grammar(prompt.documents, prompt.wanted)}
+    return _json_only(form, prompt)
+
+
+def _vllm_regex(form: Form, prompt: Prompt) -> Fields:
+    if form is Form.REGEX:
+        return {"structured_outputs": {"regex": regex(prompt.documents, prompt.wanted)}}
+    return _json_only(form, prompt)
+
+
+def _sglang_regex(form: Form, prompt: Prompt) -> Fields:
+    if form is Form.REGEX:
+        return {"regex": regex(prompt.documents, prompt.wanted)}
+    return _json_only(form, prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What one kind of server takes. `pins` are neutral values of the fields only it knows."""
+
+    forms: tuple[Form, ...] = (Form.JSON, Form.TEXT)
+    pins: Fields = _STANDARD
+    thinking: Callable[[bool], Fields] = _no_switch
+    constraint: Callable[[Form, Prompt], Fields] = _json_only
+
+    def body(self, prompt: Prompt, *, model: str, seed: int, thinking: bool) -> Json:
+        """The JSON body of a chat request, its keys always in the same order.
+
+        Raises:
+            ValueError: the prompt's form is none of `forms`.
+        """
+        return {
+            "model": model,
+            "messages": [{"role": "user", "content": prompt.text}],
+            "max_tokens": prompt.max_tokens,
+            "stream": False,
+            "seed": seed,
+            **self.pins,
+            **self.thinking(thinking),
+            **self.constraint(prompt.form, prompt),
+        }
+
+
+# Samplers are neutral where the value says "off": top_k 0 in llama.cpp, -1 in vLLM and SGLang,
+# whose models may bring other defaults along.
+DIALECTS: Mapping[str, Dialect] = {
+    "llama.cpp": Dialect(
+        forms=(Form.GRAMMAR, Form.JSON, Form.TEXT),
+        pins={**_STANDARD, "top_k": 0, "min_p": 0, "repeat_penalty": 1, "cache_prompt": True},
+        thinking=_template_switch,
+        constraint=_llama_grammar,
+    ),
+    "vllm": Dialect(
+        forms=(Form.REGEX, Form.JSON, Form.TEXT),
+        pins={**_STANDARD, "n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
+        thinking=_template_switch,
+        constraint=_vllm_regex,
+    ),
+    "sglang": Dialect(
+        forms=(Form.REGEX, Form.JSON, Form.TEXT),
+        pins={**_STANDARD, "n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
+        thinking=_template_switch,
+        constraint=_sglang_regex,
+    ),
+    "lmstudio": Dialect(pins={**_STANDARD, "top_k": 0, "repeat_penalty": 1}),
+    "ollama": Dialect(thinking=_effort_switch),
+    "openai": Dialect(pins={**_STANDARD, "n": 1}),
+}
+"""By kind of server; "openai" is any that gives no sign of being another."""

@@ -1,0 +1,228 @@
+"""One HTTP endpoint: bytes out, bytes in, every failure a typed error."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import SimpleNamespace
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+
+from batchrank.backends.bodies import read_object
+from batchrank.backends.failures import failure
+from batchrank.backends.loose import Json, excerpt
+from batchrank.errors import BadResponseError, FatalServerError, UnavailableError, UsageError
+
+CONNECT_SECONDS = 10.0
+"""How long to wait for a connection, whatever the request may take."""
+GET_SECONDS = 10.0
+"""How long a question about the server itself may take."""
+MAX_BODY = 8 * 1024 * 1024
+"""The largest body read: an answer is a few hundred bytes, a page gone wrong may be anything."""
+_SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
+
+
+class Http:
+    """A connection pool to one server. One attempt a call: retrying is for the layer above.
+
+    The only exception is a kept-alive connection that the server drops as it is reused: that says
+    nothing about the server, so the request goes out at once on a fresh connection, once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        insecure: bool = False,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Take the server at `url`; no connection is made yet.
+
+        Raises:
+            UsageError: the URL is no plain http(s) address, or the key can't be sent safely.
+        """
+        self.url = url.rstrip("/")
+        parts = _checked(self.url)
+        key = api_key.strip() if api_key else ""
+        if not (key.isascii() and (key.isprintable() and " " not in key)):
+            raise UsageError("The API key holds characters that no key has.")
+        if key and parts.scheme == "http" and not (insecure or _is_loopback(parts.hostname or "")):
+            raise UsageError(
+                f"The API key would travel unencrypted to {parts.hostname}: use https."
+            )
+        self._headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "batchrank",
+        }
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._secret = key.encode() if len(key) >= _SHORTEST_SECRET else b""
+        self._now = now
+        self._kept: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+
+    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
+        """Send `body` to `path`; the body of the answer. `seconds` are all it may take.
+
+        Raises:
+            ServerError: anything but a 2xx answer of bearable size; see `batchrank.errors`.
+        """
+        return await self._exchange("POST", path, body, seconds)
+
+    async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
+        """The JSON object at `path`.
+
+        Raises:
+            ServerError: as `post`, and BadResponseError where it is no JSON object.
+        """
+        return read_object(await self._exchange("GET", path, None, seconds))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in (self._kept, self._fresh):
+            if session is not None:
+                await session.close()
+
+    async def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+        try:
+            return await self._attempt_twice(method, path, body, seconds)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise UnavailableError(
+                f"{self.url} took no connection within {CONNECT_SECONDS:g} s."
+            ) from error
+        except TimeoutError as error:
+            raise UnavailableError(f"{self.url} did not answer within {seconds:g} s.") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise FatalServerError(
+                f"The certificate of {self.url} can't be trusted: {excerpt(str(error))}"
+            ) from error
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+            raise UnavailableError(
+                f"The connection to {self.url} failed: {excerpt(str(error))}"
+            ) from error
+        except aiohttp.ClientError as error:
+            raise BadResponseError(
+                f"{self.url} does not speak HTTP as it should: {excerpt(str(error))}"
+            ) from error
+
+    async def _attempt_twice(
+        self, method: str, path: str, body: bytes | None, seconds: float
+    ) -> bytes:
+        # aiohttp tells through a tracing hook that it took a connection from the pool.
+        state = SimpleNamespace(reused=False)
+        self._kept = self._kept or self._session(keep=True)
+        try:
+            return await self._attempt(self._kept, method, path, body, seconds, state)
+        except aiohttp.ClientConnectionError as error:
+            if isinstance(error, TimeoutError) or not state.reused:
+                raise
+        self._fresh = self._fresh or self._session(keep=False)
+        return await self._attempt(self._fresh, method, path, body, seconds, state)
+
+    async def _attempt(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: bytes | None,
+        seconds: float,
+        state: SimpleNamespace,
+    ) -> bytes:
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        async with session.request(
+            method,
+            self.url + path,
+            data=body,
+            timeout=limits,
+            allow_redirects=False,
+            trace_request_ctx=state,
+        ) as response:
+            state.reused = False  # it answers: what breaks from here on is no stale connection
+            answer = await self._read(response)
+            status = response.status
+            if status >= 400:
+                wait = retry_after(response.headers.get("Retry-After"), self._now())
+                raise failure(status, answer, wait)
+            if status >= 300:
+                target = urlsplit(response.headers.get("Location", ""))
+                shown = excerpt(f"{target.scheme}://{target.netloc.rpartition('@')[2]}")
+                raise FatalServerError(
+                    f"{self.url} redirects to {shown}: give the final address as --base-url."
+                )
+            return answer
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise BadResponseError(
+                    f"The answer is larger than {MAX_BODY} bytes: {excerpt(bytes(body[:800]))}"
+                )
+        whole = bytes(body)
+        # A server that repeats the key must not carry it into a message or the store.
+        return whole.replace(self._secret, b"[API key]") if self._secret else whole
+
+    def _session(self, *, keep: bool) -> aiohttp.ClientSession:
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reuse)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=not keep),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            trace_configs=[trace],
+        )
+
+
+async def _note_reuse(
+    _session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    _params: aiohttp.TraceConnectionReuseconnParams,
+) -> None:
+    context.trace_request_ctx.reused = True
+
+
+def retry_after(header: str | None, now: datetime) -> float | None:
+    """Seconds to wait by a Retry-After header (seconds or HTTP date); None where it says none.
+
+    RFC 9110, 10.2.3.
+    """
+    if header is None:
+        return None
+    if re.fullmatch(r"\s*\d{1,9}(?:\.\d{1,9})?\s*", header):
+        return float(header)
+    try:
+        when = parsedate_to_datetime(header)
+    except (ValueError, OverflowError):
+        return None
+    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())
+
+
+def _checked(url: str) -> SplitResult:
+    if set(url) & set("@?#"):
+        raise UsageError("A server's address may hold no login, query or fragment.")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that is none
+        usable = False
+    if not usable:
+        raise UsageError(f"{excerpt(url)} is no address of the form http://HOST:PORT.")
+    return parts
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
