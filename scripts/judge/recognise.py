@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +12,18 @@ from typing import Protocol
 from .knowledge import Knowledge
 
 SHORT = 40
-LONG = 400
-_WORDS = re.compile(r"[^\W_]+")
+LONG = 1000
+
+
+class _LettersOnly(dict[int, int | None]):
+    """A table with which `str.translate`, a fast way, drops all but letters and digits."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = code if chr(code).isalnum() else None
+        return self[code]
+
+
+_LETTERS = _LettersOnly()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +45,9 @@ class Recogniser(Protocol):
 
 def letters(text: str, limit: int) -> str:
     """The first `limit` letters and digits in lower case: what survives cleaning and layout."""
-    found = "".join(_WORDS.findall(text[: 4 * limit]))
-    if len(found) < limit and len(text) > 4 * limit:
-        found = "".join(_WORDS.findall(text))
+    found = text[: 2 * limit].translate(_LETTERS)
+    if len(found) < limit and len(text) > 2 * limit:
+        found = text.translate(_LETTERS)
     return found[:limit].casefold()
 
 
@@ -121,6 +130,7 @@ class CorpusRecogniser:
                 index[key].append(docid)
         self._index = dict(index)
         self._sorted = sorted(self._index)
+        self._long: dict[str, list[str]] = {}
 
     def recognise(self, query: str, texts: Sequence[str]) -> Recognised:
         """Look each text up; several documents that fit are told apart by the query's gains."""
@@ -152,7 +162,21 @@ class CorpusRecogniser:
         if len(found) < 2:
             return found
         shown = letters(text, LONG)
-        return [docid for docid in found if any(map(shown.startswith, self._starts(docid, shown)))]
+        alike = [
+            docid
+            for docid in found
+            if any(shown.startswith(form[: len(shown)]) for form in self._long_forms(docid))
+        ]
+        return self._closest(alike, text.strip(), shown) if len(alike) > 1 else alike
+
+    def _closest(self, alike: list[str], text: str, shown: str) -> list[str]:
+        """Those shown as they are, else those uncut, else those cut, else all that are alike."""
+        return (
+            [docid for docid in alike if text in self._forms(docid)]
+            or [docid for docid in alike if shown in self._long_forms(docid)]
+            or [docid for docid in alike if any(f.startswith(text) for f in self._forms(docid))]
+            or alike
+        )
 
     def _cut(self, short: str) -> list[str]:
         """The documents that start with a text cut shorter than a key."""
@@ -163,9 +187,10 @@ class CorpusRecogniser:
             at += 1
         return list(found)
 
-    def _starts(self, docid: str, shown: str) -> Iterator[str]:
-        for form in self._forms(docid):
-            yield letters(form, LONG)[: len(shown)]
+    def _long_forms(self, docid: str) -> list[str]:
+        if docid not in self._long:
+            self._long[docid] = [letters(form, LONG) for form in self._forms(docid)]
+        return self._long[docid]
 
     def _choose(self, found: list[str], qid: str) -> str | None:
         if len(found) > 1:
