@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from batchrank.answers.forms import grammar, regex, schema
 from batchrank.backends.loose import Json
@@ -62,7 +62,7 @@ class Dialect:
     """What one kind of server takes. `pins` are neutral values of the fields only it knows."""
 
     forms: tuple[Form, ...] = (Form.JSON, Form.TEXT)
-    pins: Fields = _STANDARD
+    pins: Fields = field(default_factory=dict)
     thinking: Callable[[bool], Fields] = _no_switch
     constraint: Callable[[Form, Prompt], Fields] = _json_only
 
@@ -78,6 +78,7 @@ class Dialect:
             "max_tokens": prompt.max_tokens,
             "stream": False,
             "seed": seed,
+            **_STANDARD,
             **self.pins,
             **self.thinking(thinking),
             **self.constraint(prompt.form, prompt),
@@ -89,24 +90,24 @@ class Dialect:
 DIALECTS: Mapping[str, Dialect] = {
     "llama.cpp": Dialect(
         forms=(Form.GRAMMAR, Form.JSON, Form.TEXT),
-        pins={**_STANDARD, "top_k": 0, "min_p": 0, "repeat_penalty": 1, "cache_prompt": True},
+        pins={"top_k": 0, "min_p": 0, "repeat_penalty": 1, "cache_prompt": True},
         thinking=_template_switch,
         constraint=_llama_grammar,
     ),
     "vllm": Dialect(
         forms=(Form.REGEX, Form.JSON, Form.TEXT),
-        pins={**_STANDARD, "n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
+        pins={"n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
         thinking=_template_switch,
         constraint=_vllm_regex,
     ),
     "sglang": Dialect(
         forms=(Form.REGEX, Form.JSON, Form.TEXT),
-        pins={**_STANDARD, "n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
+        pins={"n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
         thinking=_template_switch,
         constraint=_sglang_regex,
     ),
-    "lmstudio": Dialect(pins={**_STANDARD, "top_k": 0, "repeat_penalty": 1}),
+    "lmstudio": Dialect(pins={"top_k": 0, "repeat_penalty": 1}),
     "ollama": Dialect(thinking=_effort_switch),
-    "openai": Dialect(pins={**_STANDARD, "n": 1}),
+    "openai": Dialect(pins={"n": 1}),
 }
 """By kind of server; "openai" is any that gives no sign of being another."""
