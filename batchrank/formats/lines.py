@@ -82,7 +82,7 @@ def _opened(source: str, name: str) -> AbstractContextManager[BinaryIO]:
     try:
         return Path(source).open("rb")
     except FileNotFoundError:
-        raise UsageError(f"{name} does not exist{_nearest(Path(source))}.") from None
+        raise UsageError(f"{name} does not exist{_nearest(Path(source))}") from None
     except IsADirectoryError:
         raise UsageError(f"{name} is a folder: give a JSONL file in it.") from None
     except (OSError, ValueError) as error:
@@ -95,9 +95,9 @@ def _nearest(path: Path) -> str:
     try:
         names = [file.name for file in path.parent.iterdir()]
     except OSError:
-        return f", and nor does its folder {quoted(path.parent)}"
+        return f", and nor does its folder {quoted(path.parent)}."
     near = difflib.get_close_matches(path.name, names, n=1)
-    return f"; did you mean {quoted(path.parent / near[0])}?" if near else ""
+    return f"; did you mean {quoted(path.parent / near[0])}?" if near else "."
 
 
 def _plain(file: BinaryIO, name: str) -> Iterator[bytes]:
