@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from random import Random
+from typing import TypeVar
+
+from batchrank.errors import ServerError, UnavailableError
+
+T = TypeVar("T")
 
 MAX_ATTEMPTS = 5
 _FIRST_SECONDS = 0.5
@@ -23,3 +29,23 @@ def next_delay(attempt: int, retry_after: float | None, random: Random) -> float
     if retry_after is not None:
         return max(delay, min(retry_after, _LONGEST_RETRY_AFTER))
     return delay
+
+
+async def persist(
+    attempt: Callable[[], Awaitable[T]], pause: Callable[[float], Awaitable[None]], random: Random
+) -> T:
+    """Call `attempt` until it succeeds; `pause` waits the given seconds in between.
+
+    Raises the last ServerError where it is not retryable, or all attempts are used up.
+    """
+    number = 0
+    while True:
+        number += 1
+        try:
+            return await attempt()
+        except ServerError as error:
+            asked = error.retry_after if isinstance(error, UnavailableError) else None
+            delay = next_delay(number, asked, random) if error.retryable else None
+            if delay is None:
+                raise
+        await pause(delay)

@@ -7,6 +7,7 @@
     ├── DiskError                  exit 1, the output can't be written
     ├── NoServerError              exit 4, no usable model server at the start
     ├── StoppedError               exit 75, stopped early and resumable
+    ├── RejectedError              exit 3, stopped because going on was of no use
     └── ServerError                what a model server did wrong
         ├── UnavailableError       retryable: refused, reset, timed out, 408/5xx, loading
         │   └── OverloadedError    retryable: 429/503, perhaps with a Retry-After
@@ -66,6 +67,12 @@ class StoppedError(BatchrankError):
     """The job stopped early and the same command goes on (signal, deadline, servers down)."""
 
     exit_code = 75
+
+
+class RejectedError(BatchrankError):
+    """The job stopped because nearly all answers are unusable: going on would waste the night."""
+
+    exit_code = 3
 
 
 class ServerError(BatchrankError):

@@ -25,10 +25,6 @@ def _fraction(value: object) -> object:
     return value
 
 
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
 
 
@@ -45,8 +41,8 @@ class JobSpec(BaseModel):
     backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
         "auto", description="How to speak to the model."
     )
-    base_url: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default_factory=list, description="Address of a model server, with or without /v1."
+    base_url: str | None = Field(
+        None, description="Address of a model server, with or without /v1."
     )
     model: str | None = Field(None, description="Model name, where the server has several.")
     model_path: Path | None = Field(None, description="GGUF file for --backend embedded.")

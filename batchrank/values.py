@@ -213,6 +213,7 @@ class RankedQuery:
     tally: Tally = Tally()
     answers: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
+    calls: int = 0
     usage: Usage = Usage()
     error_kind: str | None = None
     error: str | None = None

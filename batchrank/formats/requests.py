@@ -56,6 +56,16 @@ def parse_request(data: bytes) -> ParsedLine:
         raise
 
 
+def repeated_qid(qid: str, number: int, first: int) -> LineError:
+    """The error of line `number`, whose qid stands in line `first` with other content."""
+    return LineError(
+        "duplicate",
+        f"The qid {shown(qid)} of line {number} already stands in line {first} "
+        "with other content: give one of them another qid.",
+        qid,
+    )
+
+
 def _loaded(data: bytes) -> Any:
     if len(data) > MAX_LINE:
         _fail(data, "size", f"The line is longer than {MAX_LINE >> 20} MB: shorten its documents.")

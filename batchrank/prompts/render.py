@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from batchrank.prompts.neutral import neutral
 from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.values import Document, Form, Prompt, Query, Window
+from batchrank.values import Document, Form, Prompt, Request, Window
 
 MAX_QUERY_TOKENS = 200
 """A query stands twice in a prompt, so it is bounded like a document."""
@@ -16,30 +16,40 @@ _LONGEST_LOOK = 40
 """Characters a wanted token worth reading, so that a document of megabytes costs like any other."""
 
 
-class QueryPrompts:
-    """Renders the windows of one query; memory is one cut text a document."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How long things may be: tokens of a document, and of reasoning before an answer."""
 
-    def __init__(
-        self,
-        query: Query,
-        documents: Iterable[Document],
-        template: Template,
-        counter: TokenCounter,
-        max_doc_tokens: int,
-    ) -> None:
+    counter: TokenCounter
+    max_doc_tokens: int
+    thinking_tokens: int = 0
+
+
+class QueryPrompts:
+    """Renders the windows of one query; memory is one cut text a document.
+
+    `depth` is how many of the request's candidates can come up in windows.
+    """
+
+    def __init__(self, request: Request, depth: int, template: Template, cut: Cut) -> None:
         self._template = template
-        self._query = counter.cut(neutral(query.text).replace("\n", " "), MAX_QUERY_TOKENS)
-        longest = max_doc_tokens * _LONGEST_LOOK
+        self._cut = cut
+        query = neutral(request.query.text).replace("\n", " ")
+        self._query = cut.counter.cut(query, MAX_QUERY_TOKENS)
+        longest = cut.max_doc_tokens * _LONGEST_LOOK
         self._shown = {
-            document.docid: counter.cut(neutral(_text(document)[:longest]), max_doc_tokens)
-            for document in documents
+            document.docid: cut.counter.cut(neutral(_text(document)[:longest]), cut.max_doc_tokens)
+            for document in request.candidates[:depth]
         }
 
     def prompt(self, window: Window, wanted: int, form: Form) -> Prompt:
         """The prompt that shows `window` and asks for its `wanted` best."""
         shown = self._shown
         documents = [shown[docid] for docid in window.shown]
-        return self._template.render(self._query, documents, wanted, form)
+        prompt = self._template.render(self._query, documents, wanted, form)
+        if self._cut.thinking_tokens:
+            return replace(prompt, max_tokens=prompt.max_tokens + self._cut.thinking_tokens)
+        return prompt
 
 
 def _text(document: Document) -> str:

@@ -45,6 +45,9 @@ MIGRATIONS: tuple[str, ...] = (
         job      INTEGER NOT NULL,
         qid      INTEGER NOT NULL,   -- hash of the qid
         retry    INTEGER NOT NULL,   -- 1 where the next run tries again
+        status   TEXT NOT NULL,
+        ok INTEGER NOT NULL, repaired INTEGER NOT NULL, fallback INTEGER NOT NULL,
+        error INTEGER NOT NULL, thin INTEGER NOT NULL, unmoved INTEGER NOT NULL,
         packed   BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE INDEX rankings_job ON rankings (job);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +18,7 @@ from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
 from batchrank.store.connection import connect, store_errors
 from batchrank.store.packing import pack, unpack
-from batchrank.values import Answer, RankedQuery, Usage
+from batchrank.values import Answer, QueryStatus, RankedQuery, Tally, Usage
 
 _CHUNK = 500
 """Parameters of one IN list, and rows of one fetch."""
@@ -44,8 +44,19 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """A run's queries by status, and its windows."""
+
+    queries: dict[QueryStatus, int]
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a run's output: where it came from and which ranking it shows."""
+    """One line of a run's output: where it came from and which ranking it shows.
+
+    `qid` is the hash of the qid it holds against later lines, 0 where it failed and holds none.
+    """
 
     position: int
     line: int
@@ -165,7 +176,8 @@ class Store:
             await self._write("DELETE FROM rankings WHERE job = ?", (job,))
         self._fresh_since = fresh_since
         await self._write(
-            "DELETE FROM lines WHERE run IN (SELECT id FROM runs WHERE job = ? AND ended IS NULL)",
+            "DELETE FROM lines WHERE run IN "
+            "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75))",
             (job,),
         )
         await self._write(
@@ -173,6 +185,15 @@ class Store:
             (number, job, source, output, time.time()),
         )
         return await self.run(number)
+
+    async def is_interrupted(self, key: bytes) -> bool:
+        """Whether the latest run of the job with this key was stopped or killed before its end."""
+        rows = await self._select(
+            "SELECT exit IS NULL OR exit = 75 FROM runs WHERE job = "
+            "(SELECT id FROM jobs WHERE key = ?) ORDER BY id DESC LIMIT 1",
+            (key,),
+        )
+        return bool(rows and rows[0][0])
 
     async def end_run(self, run: int, exit_code: int, summary: Mapping[str, object]) -> None:
         """Record how a run ended."""
@@ -222,8 +243,12 @@ class Store:
     async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
         """Commit a query's outcome."""
         await self._write(
-            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?)",
-            (key, job, short_hash(ranked.qid), retry, pack(ranked)),
+            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(key, job, short_hash(ranked.qid), retry, ranked.status),
+                *astuple(ranked.tally),
+                pack(ranked),
+            ),
         )
 
     async def seen_qids(self, run: int, qids: Iterable[int]) -> dict[int, Line]:
@@ -246,6 +271,19 @@ class Store:
             )
         )
 
+    async def totals(self, run: int) -> Totals:
+        """A run's queries by status and its windows by how they ended."""
+        rows = await self._select(
+            "SELECT status, count(*), sum(ok), sum(repaired), sum(fallback), sum(error), "
+            "sum(thin), sum(unmoved) FROM lines JOIN rankings ON rankings.key = lines.ranking "
+            "WHERE run = ? GROUP BY status",
+            (run,),
+        )
+        return Totals(
+            {QueryStatus(row[0]): row[1] for row in rows},
+            sum((Tally(*row[2:]) for row in rows), Tally()),
+        )
+
     async def rows(self, run: int) -> AsyncIterator[list[tuple[int, RankedQuery]]]:
         """The run's output in input order, in chunks of (input line, ranked query)."""
         with store_errors(self.path):
@@ -261,7 +299,7 @@ class Store:
         """The run's lines with this qid, as (input line, ranked query)."""
         rows = await self._select(
             "SELECT line, packed FROM lines JOIN rankings ON rankings.key = lines.ranking "
-            "WHERE run = ? AND lines.qid = ? ORDER BY position",
+            "WHERE run = ? AND rankings.qid = ? ORDER BY position",
             (run, short_hash(qid)),
         )
         return [(line, unpack(packed)) for line, packed in rows]

@@ -1,0 +1,201 @@
+"""Asks one window: joins calls in flight, looks up the store, calls, retries, records, reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from batchrank.answers import permutation, read, unanswered
+from batchrank.backends.base import Backend
+from batchrank.backoff import persist
+from batchrank.errors import FatalServerError, ServerError, StoppedError, UnavailableError
+from batchrank.keys import answer_key
+from batchrank.prompts.render import QueryPrompts
+from batchrank.reask import larger_limit, other_form
+from batchrank.slots import Priority, Slots
+from batchrank.store.store import Store, StoredAnswer
+from batchrank.values import Answer, Form, Permutation, Prompt, Status, Usage, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One window's outcome; `used` is the answer it was read from, `consulted` all it took."""
+
+    window: Window
+    permutation: Permutation
+    wanted: int
+    used: StoredAnswer | None
+    consulted: tuple[StoredAnswer, ...]
+    fault: str | None = None
+    fault_kind: str | None = None
+
+
+@dataclass(slots=True)
+class Spent:
+    """What this process did: calls it paid for and calls it could save."""
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    saved: int = 0
+    retries: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How windows are asked: what of `JobSpec` and of the server an asker needs."""
+
+    identity: str
+    template: str
+    form: Form
+    full: bool
+    timeout: float
+    re_ask: bool
+
+
+class Asker:
+    """Answers windows from the store or the model; each exact request is asked once at a time."""
+
+    def __init__(
+        self, backend: Backend, slots: Slots, store: Store, run: int, manner: Manner
+    ) -> None:
+        self.spent = Spent()
+        self._backend = backend
+        self._slots = slots
+        self._store = store
+        self._run = run
+        self._manner = manner
+        self._random = Random()  # noqa: S311 - jitter, no secret
+        self._stopping = asyncio.Event()
+        self._flying: dict[bytes, asyncio.Future[StoredAnswer]] = {}
+        self._unsent = 0
+        self._hungry = asyncio.Event()
+        self._hungry.set()
+
+    async def hungry(self) -> None:
+        """Wait until fewer windows are ready than slots could take at once."""
+        await self._hungry.wait()
+
+    def stop(self) -> None:
+        """Send nothing more: windows not sent yet raise StoppedError, those in flight go on."""
+        self._stopping.set()
+        self._slots.stop()
+        self._hungry.set()
+
+    async def ask_round(
+        self, windows: Sequence[Window], prompts: QueryPrompts, priority: Priority
+    ) -> list[Asked]:
+        """Ask windows at the same time.
+
+        A window that gets no answer is an outcome (Status.ERROR), not an exception. Raises
+        StoppedError where `stop` was called or the server is gone, StoreError where an answer can't
+        be kept.
+        """
+        self._count_unsent(len(windows))
+        outcomes = await asyncio.gather(
+            *(self._ask(window, prompts, priority) for window in windows), return_exceptions=True
+        )
+        asked = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            asked.append(outcome)
+        return asked
+
+    async def _ask(self, window: Window, prompts: QueryPrompts, priority: Priority) -> Asked:
+        form = self._manner.form
+        documents = len(window.shown)
+        wanted = documents if self._manner.full else window.wants
+        prompt = prompts.prompt(window, wanted, form)
+        try:
+            stored = await self._answer(prompt, priority)
+        except (FatalServerError, UnavailableError) as error:
+            raise StoppedError(f"the model server can't go on: {error}") from error
+        except ServerError as error:
+            outcome = unanswered(window, error.kind)
+            return Asked(window, outcome, wanted, None, (), str(error), error.kind)
+        reading = read(stored.answer, documents, wanted)
+        consulted: tuple[StoredAnswer, ...] = (stored,)
+        if self._manner.re_ask and reading.status is Status.FALLBACK:
+            second = larger_limit(prompt, stored.answer, reading)
+            if second is None and (other := other_form(form, stored.answer, reading)):
+                second = prompts.prompt(window, wanted, other)
+            if second is not None:
+                self._count_unsent(1)
+                try:
+                    again = await self._answer(second, priority)
+                except ServerError:
+                    pass  # the first answer stands, and says why it is a fallback
+                else:
+                    consulted = (stored, again)
+                    second_reading = read(again.answer, documents, wanted)
+                    if second_reading.status is not Status.FALLBACK:
+                        stored = again
+                        reading = replace(
+                            second_reading,
+                            status=Status.REPAIRED,
+                            notes=(*second_reading.notes, "asked-again"),
+                        )
+        return Asked(window, permutation(window, reading), wanted, stored, consulted)
+
+    async def _answer(self, prompt: Prompt, priority: Priority) -> StoredAnswer:
+        """The committed answer to a prompt, whoever paid for it."""
+        body = self._backend.encode(prompt)
+        key = answer_key(self._manner.identity, self._manner.template, body)
+        if (flying := self._flying.get(key)) is not None:
+            self._count_unsent(-1)
+            self.spent.saved += 1
+            return await asyncio.shield(flying)
+        flying = self._flying[key] = asyncio.get_running_loop().create_future()
+        try:
+            stored = await self._find_or_call(key, body, priority)
+        except BaseException as error:
+            flying.set_exception(error)
+            flying.exception()  # nobody may have joined this flight
+            raise
+        finally:
+            del self._flying[key]
+        flying.set_result(stored)
+        return stored
+
+    async def _find_or_call(self, key: bytes, body: bytes, priority: Priority) -> StoredAnswer:
+        if (stored := await self._store.find_answer(key)) is not None:
+            self._count_unsent(-1)
+            self.spent.saved += 1
+            return stored
+        answer = await self._call(body, priority)
+        self.spent.calls += 1
+        self.spent.usage += answer.usage
+        self.spent.seconds += answer.seconds
+        # Committed before it is used: what was paid for is never paid for twice.
+        return StoredAnswer(await self._store.add_answer(key, self._run, answer), answer)
+
+    async def _call(self, body: bytes, priority: Priority) -> Answer:
+        unsent = 1
+
+        async def attempt() -> Answer:
+            nonlocal unsent
+            async with self._slots.slot(priority):
+                self._count_unsent(-unsent)
+                unsent = 0
+                return await self._backend.send(body, self._manner.timeout)
+
+        return await persist(attempt, self._pause, self._random)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before a retry; StoppedError as soon as the job stops."""
+        self.spent.retries += 1
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return
+        raise StoppedError("stopped while it waited to try again")
+
+    def _count_unsent(self, change: int) -> None:
+        self._unsent += change
+        if self._unsent < self._slots.capacity or self._stopping.is_set():
+            self._hungry.set()
+        else:
+            self._hungry.clear()

@@ -1,0 +1,54 @@
+"""What makes a job one job: its settings, its template and the model it was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from batchrank.jobspec import JobSpec
+from batchrank.keys import job_key
+from batchrank.preflight import THINKING_TOKENS, Profile
+from batchrank.prompts.render import Cut
+from batchrank.prompts.template import Template
+from batchrank.prompts.tokens import TokenCounter
+from batchrank.strategies.base import Strategy
+
+
+@dataclass(frozen=True)
+class Job:
+    """Rankings of one job can be exchanged for one another; those of two jobs can't."""
+
+    spec: JobSpec
+    template: Template
+    profile: Profile
+
+    @cached_property
+    def settings(self) -> dict[str, object]:
+        """Everything a ranking depends on, and the names that stand in outputs."""
+        return {
+            **self.spec.ranking_settings(),
+            "fitted_window_size": self.profile.window_size,
+            "fitted_max_doc_tokens": self.profile.max_doc_tokens,
+            "token_ratio": self.profile.token_ratio,
+            "template": self.template.name,
+            "template_digest": self.template.digest,
+            "model": self.profile.model,
+            "identity": self.profile.identity,
+        }
+
+    @cached_property
+    def key(self) -> bytes:
+        """The job's identity in the store."""
+        return job_key(self.settings)
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy in windows that fit the server."""
+        return self.spec.make_strategy(self.profile.window_size)
+
+    @property
+    def cut(self) -> Cut:
+        """How long documents and answers may be."""
+        thinking = THINKING_TOKENS if self.spec.thinking == "on" else 0
+        counter = TokenCounter(self.profile.token_ratio)
+        return Cut(counter, self.profile.max_doc_tokens, thinking)

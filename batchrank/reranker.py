@@ -1,0 +1,138 @@
+"""Reranks one query: cuts its texts, drives the strategy, counts how the windows ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from batchrank.asker import Asked
+from batchrank.prompts.render import Cut, QueryPrompts
+from batchrank.prompts.template import Template
+from batchrank.slots import Priority
+from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.values import (
+    Permutation,
+    QueryStatus,
+    RankedQuery,
+    Request,
+    Status,
+    Tally,
+    Usage,
+    Window,
+)
+
+
+class AsksRounds(Protocol):
+    """What a reranker needs of an asker."""
+
+    async def ask_round(
+        self, windows: Sequence[Window], prompts: QueryPrompts, priority: Priority
+    ) -> list[Asked]:
+        """One outcome a window, in order."""
+
+
+class Reranker:
+    """Reranks queries of one job; holds nothing of any of them afterwards."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        depth: int,
+        template: Template,
+        cut: Cut,
+        asker: AsksRounds,
+    ) -> None:
+        self._strategy = strategy
+        self._depth = depth
+        self._template = template
+        self._cut = cut
+        self._asker = asker
+
+    async def rank(self, request: Request, sequence: int) -> RankedQuery:
+        """Rank one request; of two that are open, the smaller `sequence` goes first.
+
+        Raises StoppedError where the job stops before every window has its outcome: such a query
+        has no ranking, and the next run goes on with the answers it already has.
+        """
+        head = request.candidates[: self._depth]
+        if not needs_ranking(request, self._depth):
+            return unranked(request)
+        prompts = QueryPrompts(request, self._depth, self._template, self._cut)
+        asked: list[Asked] = []
+
+        async def ask(windows: Round, number: int) -> list[Permutation]:
+            outcomes = await self._asker.ask_round(windows, prompts, (-number, sequence))
+            asked.extend(outcomes)
+            return [outcome.permutation for outcome in outcomes]
+
+        ranking = await drive(self._strategy(tuple(d.docid for d in head)), ask)
+        place = {document.docid: position for position, document in enumerate(head)}
+        order = tuple(place[docid] for docid in ranking)
+        return _ranked(request, order + tuple(range(len(head), len(request.candidates))), asked)
+
+
+def needs_ranking(request: Request, depth: int) -> bool:
+    """Whether there is anything to ask: two candidates at least, and one with a text."""
+    head = request.candidates[:depth]
+    return len(head) > 1 and any(d.text.strip() or (d.title or "").strip() for d in head)
+
+
+def unranked(request: Request) -> RankedQuery:
+    """A query without anything to ask, in first-stage order."""
+    return RankedQuery(
+        qid=request.query.qid,
+        query=request.query.text,
+        docids=tuple(document.docid for document in request.candidates),
+        scores=tuple(document.score for document in request.candidates),
+        order=tuple(range(len(request.candidates))),
+        status=QueryStatus.UNRANKED,
+    )
+
+
+def failed(request: Request, kind: str, message: str) -> RankedQuery:
+    """A query that can't be ranked, in first-stage order."""
+    return replace(unranked(request), status=QueryStatus.FAILED, error_kind=kind, error=message)
+
+
+def tally(asked: Sequence[Asked]) -> Tally:
+    """Count windows by how they ended."""
+    total = Tally()
+    for outcome in asked:
+        permutation = outcome.permutation
+        named = permutation.order[: permutation.named]
+        answered = permutation.status in (Status.OK, Status.REPAIRED)
+        total += Tally(
+            **{permutation.status: 1},
+            thin=int(answered and permutation.named * 2 < outcome.wanted),
+            unmoved=int(answered and named == outcome.window.shown[: permutation.named]),
+        )
+    return total
+
+
+def _ranked(request: Request, order: tuple[int, ...], asked: Sequence[Asked]) -> RankedQuery:
+    counts = tally(asked)
+    error_kind = error = None
+    if counts.error == counts.windows:
+        status = QueryStatus.FAILED
+        error_kind, error = asked[0].fault_kind, asked[0].fault
+    elif counts.fallback or counts.error:
+        status = QueryStatus.DEGRADED
+    elif counts.repaired:
+        status = QueryStatus.REPAIRED
+    else:
+        status = QueryStatus.OK
+    distinct = {stored.number: stored.answer for one in asked for stored in one.consulted}
+    usage = sum((answer.usage for answer in distinct.values()), Usage())
+    return replace(
+        unranked(request),
+        order=order,
+        status=status,
+        tally=counts,
+        answers=tuple(one.used.number if one.used else 0 for one in asked),
+        faults=tuple(one.fault for one in asked if one.fault is not None),
+        calls=len(distinct),
+        usage=usage,
+        error_kind=error_kind,
+        error=error,
+    )

@@ -1,0 +1,98 @@
+"""Writes a run's rows from the store, in input order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from batchrank.errors import LineError
+from batchrank.formats.atomic import AtomicFile
+from batchrank.formats.rows import RankedDoc, Row, RowError, encode_jsonl, encode_trec
+from batchrank.store.store import Run, Store
+from batchrank.values import RankedQuery
+
+Format = Literal["jsonl", "trec"]
+
+
+def default_output(source: str, form: Format) -> str:
+    """Where the result goes if nobody says: beside the input, or to stdout if that is a pipe."""
+    if source == "-":
+        return "-"
+    stem = source.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
+    return f"{stem}.ranked.{form}"
+
+
+def rejected_name(output: str) -> str | None:
+    """Where a result goes that passes no gate: nowhere if the output is a pipe."""
+    return None if output == "-" else f"{output}.rejected"
+
+
+async def write_results(
+    store: Store, run: Run, path: str, form: Format, top_k: int | None
+) -> list[str]:
+    """Write all rows of `run` to `path` (`-` for stdout), whole or not at all.
+
+    Returns a sentence for each row that the format can't hold. Raises DiskError.
+    """
+    left_out: list[str] = []
+    file = AtomicFile(path)
+    await asyncio.to_thread(file.__enter__)
+    failure: BaseException | None = None
+    try:
+        async for chunk in store.rows(run.id):
+            await asyncio.to_thread(_write, file, run.settings, chunk, form, top_k, left_out)
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        kind = type(failure) if failure else None
+        await asyncio.to_thread(file.__exit__, kind, failure, None)
+    return left_out
+
+
+def _write(
+    file: AtomicFile,
+    settings: dict[str, Any],
+    chunk: Sequence[tuple[int, RankedQuery]],
+    form: Format,
+    top_k: int | None,
+    left_out: list[str],
+) -> None:
+    for line, ranked in chunk:
+        row = make_row(line, ranked, settings)
+        if form == "jsonl":
+            file.write(encode_jsonl(row, top_k))
+            continue
+        try:
+            file.write(encode_trec(row, f"batchrank-{settings['model']}", top_k))
+        except LineError as error:
+            left_out.append(f"line {line}: {error}")
+
+
+def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
+    """The output row of a stored outcome; `settings` are those of its job."""
+    count = len(ranked.docids)
+    tally = ranked.tally
+    return Row(
+        qid=ranked.qid or None,
+        query=ranked.query or None,
+        status=ranked.status,
+        ranking=[
+            RankedDoc(ranked.docids[place], rank, place + 1, count - rank + 1, ranked.scores[place])
+            for rank, place in enumerate(ranked.order, 1)
+        ],
+        windows={
+            "ok": tally.ok,
+            "repaired": tally.repaired,
+            "fallback": tally.fallback,
+            "error": tally.error,
+        },
+        calls=ranked.calls,
+        prompt_tokens=ranked.usage.prompt_tokens,
+        completion_tokens=ranked.usage.completion_tokens,
+        model=settings["model"],
+        template=settings["template"],
+        error=RowError(ranked.error_kind, ranked.error or "") if ranked.error_kind else None,
+        line=line,
+    )
