@@ -138,7 +138,7 @@ def _literal(regex: re.Pattern[str]) -> str:
     """What a pattern without identifiers, so a probe, allows: often it is one text only."""
     for alternative in regex.pattern.split("|"):
         bare = re.sub(r"(?<!\\)(?:\((?:\?:)?|\)|\^|\$)", "", alternative)
-        text = re.sub(r"\\(.)", r"\1", bare)
+        text = re.sub(r"(?s)\\(.)", r"\1", bare)
         if regex.fullmatch(text):
             return text
     raise UnanswerableError(f"no answer is known for the pattern {regex.pattern[:200]!r}")

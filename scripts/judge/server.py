@@ -95,6 +95,7 @@ class JudgeServer:
         return self._ledger.stats() | {
             "busy_seconds": self._slots.busy_seconds,
             "slots": self.config.slots,
+            "in_flight": self._slots.busy + self._slots.waiting,
             "max_in_flight": self._slots.max_in_flight,
         }
 
