@@ -32,6 +32,11 @@ class Asked:
     fault_kind: str | None = None
 
 
+def wanted_of(window: Window, *, full: bool) -> int:
+    """How many identifiers a window is asked for: what it wants, or all it shows."""
+    return len(window.shown) if full else window.wants
+
+
 @dataclass(slots=True)
 class Spent:
     """What this process did: calls it paid for and calls it could save."""
@@ -107,7 +112,7 @@ class Asker:
     async def _ask(self, window: Window, prompts: QueryPrompts, priority: Priority) -> Asked:
         form = self._manner.form
         documents = len(window.shown)
-        wanted = documents if self._manner.full else window.wants
+        wanted = wanted_of(window, full=self._manner.full)
         prompt = prompts.prompt(window, wanted, form)
         try:
             stored = await self._answer(prompt, priority)

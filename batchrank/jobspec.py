@@ -108,10 +108,6 @@ class JobSpec(BaseModel):
         """How many a merge must name: what is written of it, at most a whole window."""
         return min(self.top_k or self.window_size, self.window_size)
 
-    def wanted(self, documents: int, wants: int) -> int:
-        """How many identifiers a window of `documents` is asked for, by the reading."""
-        return documents if self.answer == "full" else wants
-
     def ranking_settings(self) -> dict[str, object]:
         """What can change a ranking, apart from the model: a part of a job's key."""
         merged = self.strategy == "segmented"

@@ -41,8 +41,6 @@ class Profile:
     max_doc_tokens: int
     token_ratio: float
     warnings: tuple[str, ...] = ()
-    prompt_tokens_per_second: float | None = None
-    completion_tokens_per_second: float | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For the store."""

@@ -106,6 +106,11 @@ class Runner:
         self._slots: Slots | None = None
         self._intake: Intake | None = None
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.is_set()
+
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""
         if self._stopped is None or isinstance(self._stopped, StoppedError):
@@ -199,7 +204,7 @@ class Runner:
 
     def _make_reranker(self, session: Session, job: Job, run: Run) -> Reranker:
         profile = job.profile
-        slots = Slots(self._spec.concurrency or _capacity(profile))
+        slots = Slots(self._spec.concurrency or capacity_of(profile))
         manner = Manner(
             identity=profile.identity,
             template=job.template.digest,
@@ -320,7 +325,7 @@ class Runner:
             progress.share_read = self._intake.share_read
 
 
-def _capacity(profile: Profile) -> int:
+def capacity_of(profile: Profile) -> int:
     """Calls in flight: the slots the server has, and a few more so that none waits for us."""
     if profile.slots is None:
         return _UNTOLD_SLOTS.get(profile.kind, 16)

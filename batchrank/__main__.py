@@ -1,0 +1,5 @@
+"""`python -m batchrank`."""
+
+from batchrank.cli import main
+
+main()

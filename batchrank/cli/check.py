@@ -1,0 +1,118 @@
+"""`batchrank check` and `batchrank doctor`: is the input fit, is the model server fit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import orjson
+import typer
+
+from batchrank.cli import options
+from batchrank.cli.loop import run_loop
+from batchrank.cli.talk import Talk, duration
+from batchrank.doctor import Findings, examine
+from batchrank.formats.check import check_lines
+from batchrank.formats.lines import read_lines
+from batchrank.jobspec import load_spec
+
+
+def check(
+    queries: options.InputFile,
+    limit: options.Limit = None,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Say what is in QUERIES and which lines can't be used, without a model.
+
+    Exit code 2 where a line can't be used, 0 otherwise.
+    """
+    report = check_lines(read_lines(queries, limit))
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(report.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    else:
+        for line in report.lines():
+            typer.echo(line)
+    raise typer.Exit(2 if report.failures else 0)
+
+
+def doctor(
+    queries: Annotated[
+        str | None,
+        typer.Argument(metavar="[QUERIES]", help="Say how long this input will take."),
+    ] = None,
+    job: options.SpecFile = None,
+    limit: options.Limit = None,
+    base_url: options.BaseUrl = None,
+    backend: options.Backend = None,
+    model: options.Model = None,
+    model_path: options.ModelPath = None,
+    api_key_env: options.ApiKeyEnv = None,
+    concurrency: options.Concurrency = None,
+    timeout: options.Timeout = None,
+    thinking: options.Thinking = None,
+    window_size: options.WindowSize = None,
+    max_doc_tokens: options.MaxDocTokens = None,
+    template: options.Template = None,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Prove that the model server can do a job, measure it, and estimate the hours for QUERIES.
+
+    Examples:
+
+      batchrank doctor
+      batchrank doctor queries.jsonl --job jobs/nightly.toml
+    """
+    flags = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
+    spec = load_spec(job, flags)
+    with Talk() as talk:
+        findings = run_loop(examine(spec, queries, talk.say))
+    if as_json:
+        sys.stdout.buffer.write(
+            orjson.dumps(_as_dict(findings), option=orjson.OPT_INDENT_2) + b"\n"
+        )
+        return
+    for line in _lines(findings):
+        typer.echo(line)
+
+
+_NOT_SETTINGS = ("queries", "job", "as_json")
+
+
+def _as_dict(findings: Findings) -> dict[str, object]:
+    speed = findings.speed
+    return {
+        "url": findings.url,
+        **findings.profile.as_dict(),
+        "calls": speed.calls,
+        "in_flight": speed.in_flight,
+        "prompt_tokens_per_second": round(speed.prompt_tokens, 1),
+        "completion_tokens_per_second": round(speed.completion_tokens, 1),
+        "forecast": findings.forecast.as_dict() if findings.forecast else None,
+        "hours": findings.hours,
+    }
+
+
+def _lines(findings: Findings) -> list[str]:
+    profile, speed = findings.profile, findings.speed
+    lines = [
+        f"server      {findings.url} ({profile.kind})",
+        f"model       {profile.model}",
+        f"identity    {profile.identity}",
+        f"answers     {profile.form}" + ("" if profile.form == "text" else ", constrained"),
+        f"context     {profile.context or 'not disclosed'} tokens a slot",
+        f"slots       {profile.slots or 'not disclosed'}",
+        f"windows     {profile.window_size} documents of at most {profile.max_doc_tokens} tokens",
+        f"tokens      {profile.token_ratio} of this model's for one estimated",
+        f"speed       {speed.prompt_tokens:,.0f} prompt + {speed.completion_tokens:,.1f} generated "
+        f"tokens/s, {speed.in_flight} calls in flight",
+    ]
+    lines += [f"warning     {warning}" for warning in profile.warnings]
+    if findings.forecast is not None and findings.hours is not None:
+        found = findings.forecast
+        lines.append(
+            f"job         {found.queries:,} queries, {found.calls:,} calls, "
+            f"{found.prompt_tokens:,} prompt tokens: about {duration(findings.hours * 3600)}"
+        )
+    if not profile.warnings:
+        lines.append("all is well")
+    return lines

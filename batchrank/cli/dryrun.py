@@ -1,0 +1,47 @@
+"""`batchrank run --dry-run`: what a job takes, without a model."""
+
+from __future__ import annotations
+
+import sys
+
+import orjson
+import typer
+
+from batchrank.cli.loop import run_loop
+from batchrank.forecast import forecast
+from batchrank.job import Job
+from batchrank.jobspec import JobSpec
+from batchrank.preflight import Profile
+from batchrank.prompts.template import load_template
+from batchrank.values import Form
+
+
+def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
+    """Print queries, windows, calls and estimated tokens."""
+    template = load_template(spec.template)
+    # No server is asked: windows as wished for, answers in the form that costs most of those
+    # that are likely, tokens by the plain estimate.
+    profile = Profile(
+        kind="unknown",
+        model=spec.model or "",
+        identity="",
+        form=Form.JSON,
+        context=None,
+        slots=None,
+        window_size=spec.window_size,
+        max_doc_tokens=spec.max_doc_tokens,
+        token_ratio=1.0,
+    )
+    found = run_loop(forecast(Job(spec, template, profile), source))
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(found.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+        return
+    typer.echo(f"queries            {found.queries:>14,}")
+    if found.failed:
+        typer.echo(f"unusable lines     {found.failed:>14,}")
+    typer.echo(f"windows            {found.windows:>14,}")
+    typer.echo(f"calls              {found.calls:>14,}")
+    typer.echo(f"prompt tokens      {found.prompt_tokens:>14,}  (estimated)")
+    typer.echo(f"generated tokens   {found.completion_tokens:>14,}  (estimated)")
+    typer.echo(f"largest prompt     {found.largest_prompt:>14,}  tokens (estimated)")
+    typer.echo("no model was asked; `batchrank doctor FILE` measures how long it takes")

@@ -1,0 +1,169 @@
+"""`batchrank status`, `inspect` and `export`: look at a job, at one query, write it again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from batchrank.cli import options
+from batchrank.cli.loop import run_loop
+from batchrank.cli.summary import totals_lines
+from batchrank.cli.talk import Talk, duration, printable
+from batchrank.errors import UsageError
+from batchrank.formats.rows import encode_jsonl
+from batchrank.progress import read_status
+from batchrank.replay import Replayed, replay
+from batchrank.results import Format, make_row, write_results
+from batchrank.store.lock import is_locked
+from batchrank.store.store import Run, Store, Totals
+from batchrank.values import RankedQuery
+
+_STORE = Path("batchrank.sqlite")
+
+
+def status(
+    store: options.StoreFile = _STORE,
+    number: options.RunNumber = None,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Say how far a running job is, or how the latest run ended."""
+    if is_locked(store) and (running := read_status(store)) is not None:
+        if as_json:
+            _print_json(running)
+            return
+        typer.echo(
+            f"running (process {running['process']}): {running['state']}, "
+            f"{running['known'] + running['finished']} queries finished, "
+            f"{running['spent']['calls']} calls, {duration(running['seconds'])}"
+            + (f", {duration(running['seconds_left'])} left" if running["seconds_left"] else "")
+        )
+        return
+    run, totals = run_loop(_status(store, number))
+    if as_json:
+        _print_json({**asdict(run), "queries": totals.queries, "windows": asdict(totals.tally)})
+        return
+    started = datetime.fromtimestamp(run.started, UTC).astimezone()
+    typer.echo(f"run {run.id} of {run.input}, begun {started:%Y-%m-%d %H:%M:%S}: {_ending(run)}")
+    typer.echo(f"model {printable(run.settings['model'])}, template {run.settings['template']}")
+    for line in totals_lines(totals):
+        typer.echo(line)
+    for reason in (run.summary or {}).get("reasons", []):
+        typer.echo(f"  {printable(reason)}")
+
+
+def _ending(run: Run) -> str:
+    if run.ended is None:
+        return "did not end (killed); the same command goes on"
+    meaning = {
+        0: "complete",
+        3: "rejected by a gate",
+        75: "stopped early; the same command goes on",
+    }
+    told = meaning.get(run.exit or 0, "failed")
+    return f"{told} (exit {run.exit}) after {duration(run.ended - run.started)}"
+
+
+async def _status(path: Path, number: int | None) -> tuple[Run, Totals]:
+    store = await Store.open(path)
+    try:
+        run = await store.run(number)
+        return run, await store.totals(run.id)
+    finally:
+        await store.close()
+
+
+def inspect(
+    qid: Annotated[str, typer.Argument(metavar="QID", help="The query to look at.")],
+    store: options.StoreFile = _STORE,
+    number: options.RunNumber = None,
+    top_k: Annotated[int, typer.Option("--top-k", help="Documents shown.")] = 20,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Show one query: where each document came from, and every window with its raw answer."""
+    run, found = run_loop(_inspect(store, number, qid))
+    for line, ranked, windows in found:
+        if as_json:
+            row = orjson.loads(encode_jsonl(make_row(line, ranked, run.settings), top_k))
+            _print_json({**row, "line": line, "asked": [asdict(window) for window in windows]})
+            continue
+        typer.echo(f"{printable(ranked.qid)}: {printable(ranked.query)}")
+        typer.echo(f"line {line}, {ranked.status}, model {printable(run.settings['model'])}")
+        if ranked.error is not None:
+            typer.echo(f"{ranked.error_kind}: {printable(ranked.error)}")
+        for rank, place in enumerate(ranked.order[:top_k], 1):
+            typer.echo(f"{rank:>5} (was {place + 1:>3})  {printable(ranked.docids[place])}")
+        if (more := len(ranked.order) - top_k) > 0:
+            typer.echo(f"      and {more} more (--top-k)")
+        for count, window in enumerate(windows, 1):
+            _print_window(count, window)
+
+
+def _print_window(count: int, asked: Replayed) -> None:
+    permutation = asked.permutation
+    notes = f" ({', '.join(permutation.notes)})" if permutation.notes else ""
+    typer.echo(f"\nwindow {count}, round {asked.round + 1}: {permutation.status}{notes}")
+    shown = ", ".join(f"[{n}] {docid}" for n, docid in enumerate(asked.window.shown, 1))
+    typer.echo(f"  shown   {printable(shown)}")
+    named = permutation.order[: permutation.named]
+    typer.echo(f"  named   {printable(', '.join(named)) or 'none'}")
+    if asked.answer is not None:
+        typer.echo(f"  answer  {printable(asked.answer.text)!r}")
+        if asked.answer.reasoning:
+            typer.echo(f"  thought {printable(asked.answer.reasoning[:500])!r}")
+    if asked.fault is not None:
+        typer.echo(f"  fault   {printable(asked.fault)}")
+
+
+async def _inspect(
+    path: Path, number: int | None, qid: str
+) -> tuple[Run, list[tuple[int, RankedQuery, list[Replayed]]]]:
+    store = await Store.open(path)
+    try:
+        run = await store.run(number)
+        found = await store.find_query(run.id, qid)
+        if not found:
+            raise UsageError(f"run {run.id} of store {path} has no query {qid!r}")
+        return run, [
+            (line, ranked, await replay(ranked, run.settings, store)) for line, ranked in found
+        ]
+    finally:
+        await store.close()
+
+
+def export(
+    output: Annotated[str, typer.Option("--output", "-o", help="Output file; - for stdout.")] = "-",
+    store: options.StoreFile = _STORE,
+    number: options.RunNumber = None,
+    form: Annotated[str, typer.Option("--format", metavar="jsonl|trec", help="Format.")] = "jsonl",
+    top_k: options.TopK = None,
+) -> None:
+    """Write the rankings of a run again, in any format, whatever its gates said."""
+    if form not in ("jsonl", "trec"):
+        raise UsageError(f"--format {form}: use jsonl or trec")
+    left_out = run_loop(
+        _export(store, number, output, "trec" if form == "trec" else "jsonl", top_k)
+    )
+    talk = Talk()
+    for reason in left_out:
+        talk.say(f"left out: {reason}")
+
+
+async def _export(
+    path: Path, number: int | None, output: str, form: Format, top_k: int | None
+) -> list[str]:
+    store = await Store.open(path)
+    try:
+        run = await store.run(number)
+        return await write_results(store, run, output, form, top_k)
+    finally:
+        await store.close()
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,0 +1,93 @@
+"""The flags that commands share, each named like its key in a job spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from batchrank.jobspec import JobSpec
+
+_GENERAL = "Files"
+_MODEL = "Model server"
+_RANKING = "Ranking"
+_GATES = "Gates"
+
+
+def _option(field: str, *names: str, panel: str, metavar: str | None = None) -> object:
+    described = JobSpec.model_fields[field]
+    default = described.get_default(call_default_factory=True)
+    shown = "" if default is None else f" (default {_text(default)})"
+    return typer.Option(
+        *names,
+        help=f"{described.description}{shown}",
+        rich_help_panel=panel,
+        metavar=metavar,
+        show_default=False,
+    )
+
+
+def _text(value: object) -> str:
+    return f"{value:.0%}" if isinstance(value, float) and value <= 1 else f"{value}"
+
+
+InputFile = Annotated[
+    str, typer.Argument(metavar="QUERIES", help="JSONL file, plain, .gz or .zst; - for stdin.")
+]
+SpecFile = Annotated[
+    Path | None,
+    typer.Option("--job", help="Job spec in TOML; flags win over it.", rich_help_panel=_GENERAL),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+RunNumber = Annotated[
+    int | None,
+    typer.Option("--run", metavar="ID", help="Which run (default the latest).", show_default=False),
+]
+StoreFile = Annotated[Path, typer.Option("--store", help="SQLite store of the job.")]
+
+Output = Annotated[str | None, _option("output", "--output", "-o", panel=_GENERAL, metavar="FILE")]
+Store = Annotated[Path | None, _option("store", "--store", panel=_GENERAL)]
+Format = Annotated[str | None, _option("format", "--format", panel=_GENERAL, metavar="jsonl|trec")]
+Limit = Annotated[int | None, _option("limit", "--limit", panel=_GENERAL)]
+TopK = Annotated[int | None, _option("top_k", "--top-k", panel=_GENERAL)]
+
+BaseUrl = Annotated[str | None, _option("base_url", "--base-url", panel=_MODEL, metavar="URL")]
+Backend = Annotated[
+    str | None,
+    _option("backend", "--backend", panel=_MODEL, metavar="auto|openai|ollama|embedded"),
+]
+Model = Annotated[str | None, _option("model", "--model", panel=_MODEL, metavar="NAME")]
+ModelPath = Annotated[Path | None, _option("model_path", "--model-path", panel=_MODEL)]
+ApiKeyEnv = Annotated[
+    str | None, _option("api_key_env", "--api-key-env", panel=_MODEL, metavar="VARIABLE")
+]
+Concurrency = Annotated[int | None, _option("concurrency", "--concurrency", panel=_MODEL)]
+Timeout = Annotated[float | None, _option("timeout", "--timeout", panel=_MODEL, metavar="SECONDS")]
+Thinking = Annotated[str | None, _option("thinking", "--thinking", panel=_MODEL, metavar="off|on")]
+
+Strategy = Annotated[
+    str | None, _option("strategy", "--strategy", panel=_RANKING, metavar="segmented|sliding")
+]
+WindowSize = Annotated[int | None, _option("window_size", "--window-size", panel=_RANKING)]
+Stride = Annotated[int | None, _option("stride", "--stride", panel=_RANKING)]
+Winners = Annotated[int | None, _option("winners", "--winners", panel=_RANKING)]
+Passes = Annotated[str | None, _option("passes", "--passes", panel=_RANKING, metavar="LIST")]
+MergePasses = Annotated[
+    str | None, _option("merge_passes", "--merge-passes", panel=_RANKING, metavar="LIST")
+]
+AnswerKind = Annotated[
+    str | None, _option("answer", "--answer", panel=_RANKING, metavar="winners|full")
+]
+Template = Annotated[str | None, _option("template", "--template", panel=_RANKING, metavar="NAME")]
+MaxDocTokens = Annotated[int | None, _option("max_doc_tokens", "--max-doc-tokens", panel=_RANKING)]
+Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]
+Fit = Annotated[str | None, _option("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
+ReAsk = Annotated[bool | None, _option("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
+
+MaxFallback = Annotated[
+    str | None, _option("max_fallback", "--max-fallback", panel=_GATES, metavar="SHARE")
+]
+MaxFailed = Annotated[
+    str | None, _option("max_failed", "--max-failed", panel=_GATES, metavar="SHARE")
+]

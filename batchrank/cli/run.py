@@ -1,0 +1,104 @@
+"""`batchrank run`: the main job."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import Annotated
+
+import orjson
+import typer
+
+from batchrank.cli import options
+from batchrank.cli.dryrun import dry_run
+from batchrank.cli.loop import run_loop
+from batchrank.cli.summary import summary_lines
+from batchrank.cli.talk import Talk
+from batchrank.errors import StoppedError, UsageError
+from batchrank.jobspec import JobSpec, load_spec
+from batchrank.results import default_output
+from batchrank.runner import Report, Runner
+
+
+def run(
+    queries: options.InputFile,
+    output: options.Output = None,
+    store: options.Store = None,
+    job: options.SpecFile = None,
+    format_: options.Format = None,
+    limit: options.Limit = None,
+    top_k: options.TopK = None,
+    base_url: options.BaseUrl = None,
+    backend: options.Backend = None,
+    model: options.Model = None,
+    model_path: options.ModelPath = None,
+    api_key_env: options.ApiKeyEnv = None,
+    concurrency: options.Concurrency = None,
+    timeout: options.Timeout = None,
+    thinking: options.Thinking = None,
+    strategy: options.Strategy = None,
+    window_size: options.WindowSize = None,
+    stride: options.Stride = None,
+    winners: options.Winners = None,
+    passes: options.Passes = None,
+    merge_passes: options.MergePasses = None,
+    answer: options.AnswerKind = None,
+    template: options.Template = None,
+    max_doc_tokens: options.MaxDocTokens = None,
+    depth: options.Depth = None,
+    fit: options.Fit = None,
+    re_ask: options.ReAsk = None,
+    max_fallback: options.MaxFallback = None,
+    max_failed: options.MaxFailed = None,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Say what the job takes and call no model.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget this job's rankings and ask everything anew.")
+    ] = False,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Rerank QUERIES and write the rankings; the same command again goes on where it stopped.
+
+    Examples:
+
+      batchrank run queries.jsonl
+      batchrank run queries.jsonl --base-url http://gpu1:8000 -o tonight.jsonl
+      batchrank run queries.jsonl --job jobs/nightly.toml --limit 100 --dry-run
+
+    Exit codes: 0 complete, 1 failed (nothing lost), 2 usage or input, 3 beyond a quality gate,
+    4 no usable model server, 75 stopped early and resumable.
+    """
+    flags = {name: value for name, value in locals().items() if name in JobSpec.model_fields}
+    spec = load_spec(job, {**flags, "format": format_})
+    if dry:
+        dry_run(spec, queries, as_json=as_json)
+        return
+    target = spec.output or default_output(queries, spec.format)
+    if as_json and target == "-":
+        raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
+    report = run_loop(_run(spec, queries, target, fresh=fresh))
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(report.summary(), option=orjson.OPT_INDENT_2) + b"\n")
+    raise typer.Exit(report.exit_code)
+
+
+async def _run(spec: JobSpec, source: str, output: str, *, fresh: bool) -> Report:
+    with Talk() as talk:
+        runner = Runner(spec, source, output, fresh=fresh, say=talk.say, tick=talk.tick)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _on_signal, runner, talk, number)
+        report = await runner.run()
+    for line in summary_lines(report):
+        talk.say(line)
+    return report
+
+
+def _on_signal(runner: Runner, talk: Talk, number: signal.Signals) -> None:
+    if runner.is_stopping:
+        runner.abort()
+        return
+    talk.say(f"{number.name}: waiting for calls in flight; once more stops at once")
+    runner.stop(StoppedError(f"{number.name} received"))

@@ -1,0 +1,104 @@
+"""Examines a model server: what it is, whether it does what a job needs, and how fast it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from batchrank.connection import Connection, connect
+from batchrank.errors import NoServerError, ServerError
+from batchrank.forecast import Forecast, forecast
+from batchrank.job import Job
+from batchrank.jobspec import JobSpec
+from batchrank.preflight import Profile, answer_tokens, preflight
+from batchrank.prompts.render import QueryPrompts
+from batchrank.prompts.template import load_template
+from batchrank.runner import capacity_of
+from batchrank.sanity import sanity_requests
+from batchrank.values import Prompt, Usage, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second over `calls` calls, `in_flight` at a time."""
+
+    calls: int
+    in_flight: int
+    seconds: float
+    usage: Usage
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Prompt tokens read a second."""
+        return self.usage.prompt_tokens / self.seconds
+
+    @property
+    def completion_tokens(self) -> float:
+        """Tokens generated a second."""
+        return self.usage.completion_tokens / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an examination found; `forecast` and `hours` only where an input was given."""
+
+    url: str
+    profile: Profile
+    speed: Speed
+    forecast: Forecast | None = None
+    hours: float | None = None
+
+
+async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None]) -> Findings:
+    """Run the preflight in full and measure; raises NoServerError where a job could not start."""
+    template = await asyncio.to_thread(load_template, spec.template)
+    async with connect(spec, answer_tokens(spec), say) as connection:
+        profile = await preflight(connection, spec, template)
+        job = Job(spec, template, profile)
+        in_flight = spec.concurrency or capacity_of(profile)
+        found = None
+        if source is not None:
+            say("counting what the input takes")
+            found = await forecast(job, source, samples=2 * in_flight)
+        prompts = found.samples if found and found.samples else _trial_prompts(job, in_flight)
+        say(f"measuring with {len(prompts)} calls, {in_flight} at a time")
+        try:
+            speed = await _measure(connection, prompts, in_flight, spec.timeout)
+        except ServerError as error:
+            raise NoServerError(f"{connection.backend.url}: {error}") from error
+        hours = None
+        if found is not None:
+            # The same kind of calls at the same load: time goes with the tokens of the prompts.
+            measured = sum(job.cut.counter.count(prompt.text) for prompt in prompts)
+            hours = speed.seconds * found.prompt_tokens / measured / 3600
+        return Findings(connection.backend.url, profile, speed, found, hours)
+
+
+async def _measure(
+    connection: Connection, prompts: Sequence[Prompt], in_flight: int, seconds: float
+) -> Speed:
+    backend = connection.backend
+    turn = asyncio.Semaphore(in_flight)
+
+    async def send(prompt: Prompt) -> Usage:
+        async with turn:
+            return (await backend.send(backend.encode(prompt), seconds)).usage
+
+    start = time.perf_counter()
+    usages = await asyncio.gather(*(send(prompt) for prompt in prompts))
+    return Speed(len(prompts), in_flight, time.perf_counter() - start, sum(usages, Usage()))
+
+
+def _trial_prompts(job: Job, count: int) -> list[Prompt]:
+    """Prompts of the built-in trial, each another rotation so that no cache answers them."""
+    prompts = []
+    for number in range(count):
+        request, _ = sanity_requests()[number % len(sanity_requests())]
+        docids = tuple(document.docid for document in request.candidates)
+        turn = number % len(docids)
+        window = Window(docids, docids[turn:] + docids[:turn], 2)
+        texts = QueryPrompts(request, len(docids), job.template, job.cut)
+        prompts.append(texts.prompt(window, window.wants, job.profile.form))
+    return prompts

@@ -1,0 +1,101 @@
+"""What a job will take, found by driving its real strategy without a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from batchrank.answers import permutation
+from batchrank.answers.reading import Reading
+from batchrank.asker import Asked, wanted_of
+from batchrank.errors import LineError
+from batchrank.formats.lines import read_lines
+from batchrank.formats.requests import parse_request
+from batchrank.job import Job
+from batchrank.keys import short_hash
+from batchrank.prompts.render import QueryPrompts
+from batchrank.reranker import Reranker
+from batchrank.slots import Priority
+from batchrank.values import Prompt, Status, Window
+
+_GENERATED = {"grammar": 2.0, "regex": 2.0, "json": 3.0, "text": 6.0}
+"""Tokens an identifier takes in each form, separators in; JSON has a frame of about ten beside."""
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Counts of one input; tokens are estimates in the model's own tokens."""
+
+    queries: int = 0
+    failed: int = 0
+    windows: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    largest_prompt: int = 0
+    samples: list[Prompt] = field(default_factory=list, repr=False)
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts, for --json."""
+        counts = asdict(self)
+        del counts["samples"]
+        return counts
+
+
+class _Counts:
+    """Stands in for an asker: answers every window by its prior order and counts what it cost."""
+
+    def __init__(self, job: Job, forecast: Forecast, samples: int) -> None:
+        self._job = job
+        self._forecast = forecast
+        self._samples = samples
+        self._prompts: set[int] = set()
+
+    async def ask_round(
+        self, windows: Sequence[Window], prompts: QueryPrompts, _priority: Priority
+    ) -> list[Asked]:
+        forecast = self._forecast
+        asked = []
+        for window in windows:
+            wanted = wanted_of(window, full=self._job.spec.answer == "full")
+            prompt = prompts.prompt(window, wanted, self._job.profile.form)
+            forecast.windows += 1
+            if (text := short_hash(prompt.text)) not in self._prompts:
+                self._prompts.add(text)
+                self._count(prompt)
+            everything = Reading(tuple(range(1, len(window.shown) + 1)), Status.OK)
+            asked.append(Asked(window, permutation(window, everything), wanted, None, ()))
+        return asked
+
+    def _count(self, prompt: Prompt) -> None:
+        forecast = self._forecast
+        tokens = self._job.cut.counter.count(prompt.text)
+        forecast.calls += 1
+        forecast.prompt_tokens += tokens
+        forecast.completion_tokens += round(_GENERATED[prompt.form] * prompt.wanted)
+        forecast.largest_prompt = max(forecast.largest_prompt, tokens)
+        if len(forecast.samples) < self._samples:
+            forecast.samples.append(prompt)
+
+
+async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
+    """Count what ranking all of `source` takes, and keep its first `samples` prompts.
+
+    Nothing is known of later windows before earlier ones are answered, so equal windows can be told
+    beforehand only among segments. Raises UsageError as `read_lines`.
+    """
+    found = Forecast()
+    counts = _Counts(job, found, samples)
+    reranker = Reranker(job.strategy, job.spec.depth, job.template, job.cut, counts)
+    blocks = read_lines(source, job.spec.limit)
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        for line in block:
+            try:
+                request = parse_request(line.data).request
+            except LineError:
+                found.failed += 1
+                continue
+            found.queries += 1
+            await reranker.rank(request, 0)
+    return found

@@ -1,0 +1,59 @@
+"""Rebuilds the windows of a stored ranking, by driving its strategy with the stored answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from batchrank.answers import permutation, read, unanswered
+from batchrank.asker import wanted_of
+from batchrank.jobspec import JobSpec
+from batchrank.store.store import Store
+from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.values import Answer, Permutation, RankedQuery, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A window as it was asked, with its raw answer; `answer` None where there is none."""
+
+    round: int
+    window: Window
+    permutation: Permutation
+    answer: Answer | None
+    fault: str | None
+
+
+async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) -> list[Replayed]:
+    """The windows of `ranked` in the order of its strategy; `settings` are those of its job."""
+    answers = await store.answers({number for number in ranked.answers if number})
+    numbers = iter(ranked.answers)
+    faults = iter(ranked.faults)
+    windows: list[Replayed] = []
+
+    async def ask(asked: Round, number: int) -> list[Permutation]:
+        for window in asked:
+            stored = next(numbers)
+            answer = answers.get(stored)
+            if answer is not None:
+                wanted = wanted_of(window, full=settings["answer"] == "full")
+                outcome = permutation(window, read(answer, len(window.shown), wanted))
+                fault = None
+            else:
+                # An answer that was asked anew for another ranking is no longer there.
+                fault = next(faults) if stored == 0 else "its answer is no longer in the store"
+                outcome = unanswered(window, "unavailable")
+            windows.append(Replayed(number, window, outcome, answer, fault))
+        return [replayed.permutation for replayed in windows[-len(asked) :]]
+
+    if ranked.answers:
+        await drive(strategy_of(settings)(ranked.docids[: settings["depth"]]), ask)
+    return windows
+
+
+def strategy_of(settings: dict[str, Any]) -> Strategy:
+    """The strategy of a job, from its stored settings."""
+    names = ("strategy", "window_size", "stride", "winners", "passes", "merge_passes")
+    given = {name: settings[name] for name in names if settings[name] is not None}
+    spec = JobSpec.model_validate({**given, "top_k": settings["merge_top"]})
+    return spec.make_strategy(settings["fitted_window_size"])
