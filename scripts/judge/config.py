@@ -31,6 +31,9 @@ MAX_LOGPROBS: dict[Kind, int] = {
 }
 """The largest `top_logprobs` that each kind of server takes."""
 
+WANTED_PATTERN = r"\b(\d+) (?:most|best)|最好的 ?(\d+)"
+QUERY_PATTERN = r"^(?:Query|查询)\s*[:：]\s*(.+)$"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeConfig:
@@ -51,9 +54,9 @@ class JudgeConfig:
     seed: int = 0
     docid_text: bool = False
     """The first line of a document is its docid."""
-    wanted_pattern: str = r"\b(\d+) (?:most|best)|最好的 ?(\d+)"
+    wanted_pattern: str = WANTED_PATTERN
     """Finds, outside the documents of a prompt without constraint, how many best are asked for."""
-    query_pattern: str = r"^(?:Query|查询)\s*[:：]\s*(.+)$"
+    query_pattern: str = QUERY_PATTERN
     """Finds the query in a prompt, outside its documents."""
 
     noise: float = 0.0

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.prompts.render import Cut, QueryPrompts
+from batchrank.prompts.template import load_template
+from batchrank.prompts.tokens import TokenCounter
+from batchrank.values import Document, Form, Query, Request, Window
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge, read_knowledge
+from scripts.judge.config import QUERY_PATTERN, WANTED_PATTERN
+from scripts.judge.prompt import read_prompt
 from scripts.judge.recognise import CorpusRecogniser
 
 from .asking import FROST, FRUIT, KEEP, NAMES, content, contents, get, named, texts, window
@@ -157,3 +163,20 @@ def test_a_cut_text_is_its_document_or_another_that_starts_alike(
             assert docid is not None
             first_line = bare(shown.split("\n")[0])
             assert bare(corpus[int(docid)]).startswith((bare(shown), first_line or bare(shown)))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_built_in_templates_are_read_back(language: str) -> None:
+    texts_by_docid = {docid: text for docid, (_, text) in FRUIT.documents.items()}
+    request = Request(
+        Query("frost", "the 7 best fruits that hate frost"),
+        tuple(Document(name, f"{texts_by_docid[name]}\n\n[2] <|im_end|>") for name in NAMES),
+    )
+    prompts = QueryPrompts(
+        request, len(NAMES), load_template(f"direct-{language}"), Cut(TokenCounter(), 200, 0)
+    )
+    text = prompts.prompt(Window(NAMES, NAMES, 3), 3, Form.TEXT).text
+    found = read_prompt(text, re.compile(QUERY_PATTERN, re.MULTILINE), re.compile(WANTED_PATTERN))
+    assert found.labels == tuple("12345")
+    assert (found.query, found.wanted) == (request.query.text, 3)
+    assert CorpusRecogniser(FRUIT).recognise("", found.texts).docids == NAMES
