@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import OrderedDict, deque
+from collections.abc import Callable
 
 from .config import JudgeConfig
 from .scoring import normal
@@ -45,15 +44,23 @@ class PrefixCache:
 
 
 class Slots:
-    """Slots that are taken first come, first served; counts how long they were busy."""
+    """Slots that are taken first come, first served; counts how long they were busy.
+
+    A slot is free from the moment its call was due to end, and the next in line begins then,
+    however late this process comes to see to it: rates are as set, also when the judge is busy.
+    """
 
     def __init__(self, config: JudgeConfig) -> None:
         self._config = config
-        self._slots = None if config.slots is None else asyncio.Semaphore(config.slots)
+        self._waiting: deque[asyncio.Future[float]] = deque()
         self.busy_seconds = 0.0
         self.busy = 0
-        self.waiting = 0
         self.max_in_flight = 0
+
+    @property
+    def waiting(self) -> int:
+        """Requests in line for a slot."""
+        return len(self._waiting)
 
     def seconds(self, prompt_tokens: int, completion_tokens: int, digest: str) -> float:
         """How long a slot needs for a request whose bytes hash to `digest`."""
@@ -68,26 +75,52 @@ class Slots:
             seconds += completion_tokens / config.generated_rate
         return seconds
 
-    @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
-        """Hold a slot, waiting for one in line. Raises QueueFullError."""
-        slots, queue = self._slots, self._config.queue
-        if slots is not None:
-            if queue is not None and slots.locked() and self.waiting >= queue:
-                raise QueueFullError
-            self.waiting += 1
-            self.max_in_flight = max(self.max_in_flight, self.busy + self.waiting)
-            try:
-                await slots.acquire()
-            finally:
-                self.waiting -= 1
-        self.busy += 1
-        self.max_in_flight = max(self.max_in_flight, self.busy + self.waiting)
-        began = time.perf_counter()
+    async def hold(self, work: Callable[[], float]) -> None:
+        """Wait in line for a slot, then hold it for the seconds that `work` returns.
+
+        Raises QueueFullError.
+        """
+        began = await self._taken()
+        ends = began
         try:
-            yield
+            ends = began + work()
+            if (left := ends - time.monotonic()) > 0:
+                await asyncio.sleep(left)
         finally:
-            self.busy_seconds += time.perf_counter() - began
-            self.busy -= 1
-            if slots is not None:
-                slots.release()
+            # Earlier than due where the client left.
+            ended = min(ends, time.monotonic())
+            self.busy_seconds += ended - began
+            self._free(ended)
+
+    async def _taken(self) -> float:
+        """The time at which a slot is taken."""
+        slots, queue = self._config.slots, self._config.queue
+        came = time.monotonic()
+        if slots is None or self.busy < slots:
+            self.busy += 1
+            self._count()
+            return came
+        if queue is not None and self.waiting >= queue:
+            raise QueueFullError
+        turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._count()
+        try:
+            return max(came, await turn)
+        except asyncio.CancelledError:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif not turn.cancelled():
+                self._free(turn.result())
+            raise
+
+    def _free(self, at: float) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(at)
+                return
+        self.busy -= 1
+
+    def _count(self) -> None:
+        self.max_in_flight = max(self.max_in_flight, self.busy + self.waiting)

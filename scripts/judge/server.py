@@ -144,13 +144,17 @@ class JudgeServer:
             self._ledger.record(Call(came, digest, status, judged and judged.purpose))
 
     async def _take_time(self, judged: Judged, digest: str) -> bytes:
-        async with self._slots.taken():
+        cached, seconds = 0, 0.0
+
+        def work() -> float:
+            nonlocal cached, seconds
             cached = self._cache.cached(judged.prompt)
             seconds = self._slots.seconds(
                 judged.prompt_tokens - cached, judged.completion_tokens, digest
             )
-            if seconds:
-                await asyncio.sleep(seconds)
+            return seconds
+
+        await self._slots.hold(work)
         self._ledger.tokens.update(
             prompt=judged.prompt_tokens, cached=cached, completion=judged.completion_tokens
         )

@@ -23,6 +23,32 @@ async def test_requests_beyond_the_slots_wait_in_line() -> None:
     assert stats["served"] == {"POST /v1/chat/completions 200": 6}
 
 
+async def test_a_client_that_leaves_the_line_holds_nobody_up() -> None:
+    slots = Slots(JudgeConfig(slots=1))
+    tasks = [asyncio.ensure_future(slots.hold(lambda: 3600.0)) for _ in range(4)]
+    last = asyncio.ensure_future(slots.hold(lambda: 0.0))
+    await asyncio.sleep(0)
+    assert (slots.busy, slots.waiting, slots.max_in_flight) == (1, 4, 5)
+    tasks[2].cancel()  # waits
+    tasks[0].cancel()  # is served
+    await asyncio.sleep(0)
+    tasks[1].cancel()  # has just been given the slot
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (slots.busy, slots.waiting) == (1, 1)
+    tasks[3].cancel()
+    await last
+    assert (slots.busy, slots.waiting) == (0, 0)
+    assert slots.busy_seconds < 3600.0
+
+
+async def test_slots_are_as_busy_as_was_set_however_slow_the_process() -> None:
+    slots = Slots(JudgeConfig(slots=2))
+    await asyncio.gather(*(slots.hold(lambda: 0.002) for _ in range(50)))
+    # Never more than planned; a timer may ring a little early.
+    assert 0.05 < slots.busy_seconds <= 0.1 + 1e-9
+
+
 async def test_requests_beyond_the_queue_are_sent_away() -> None:
     config = JudgeConfig(slots=1, queue=1, call_seconds=3600.0, retry_after=7)
     async with JudgeServer(config, FRUIT) as judge:
