@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from batchrank.asker import Asker, Manner
 from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.formats.lines import read_lines
 from batchrank.gates import is_hopeless, rejections
 from batchrank.intake import Intake, NewQuery
 from batchrank.job import Job
@@ -57,7 +58,7 @@ class Report:
             "run": self.run.id,
             "exit_code": self.exit_code,
             "reasons": self.reasons,
-            "queries": self.totals.queries,
+            "queries": {str(status): n for status, n in self.totals.queries.items()},
             "windows": asdict(self.totals.tally),
             "already_finished": self.progress.known,
             "calls": spent.calls,
@@ -143,6 +144,9 @@ class Runner:
             ticker = asyncio.create_task(self._keep_ticking())
             stack.push_async_callback(_end, ticker)
             template = await asyncio.to_thread(load_template, spec.template)
+            if self._source != "-":
+                # An input that can't be read is said before a model is waited for.
+                await asyncio.to_thread(next, read_lines(self._source))
             session = await stack.enter_async_context(Session(spec, template, store, self._say))
             profile = session.remembered
             if profile is None:

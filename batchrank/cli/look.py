@@ -46,7 +46,8 @@ def status(
         return
     run, totals = run_loop(_status(store, number))
     if as_json:
-        _print_json({**asdict(run), "queries": totals.queries, "windows": asdict(totals.tally)})
+        queries = {str(name): count for name, count in totals.queries.items()}
+        _print_json({**asdict(run), "queries": queries, "windows": asdict(totals.tally)})
         return
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
     typer.echo(f"run {run.id} of {run.input}, begun {started:%Y-%m-%d %H:%M:%S}: {_ending(run)}")
