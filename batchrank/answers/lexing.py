@@ -17,7 +17,8 @@ class Kind(StrEnum):
     SPAN = "span"  # [4]-[7]
     BRACKET = "bracket"  # [3], [3, 1], [Passage 3], Passage [3], and a list that the end cuts
     BLANK = "blank"  # [rankstart], []
-    SCORE = "score"  # 9/10, 0.95, 90%, Relevance: high
+    RATING = "rating"  # Relevance: 9, Score: high
+    SCORE = "score"  # 9/10, 0.95, 90%
     MARK = "mark"  # Rank 1, 2nd, 第一名
     LABEL = "label"  # Document 3, 文档3, 第三篇
     RANGE = "range"  # 4-7
@@ -67,11 +68,13 @@ _PATTERNS = {
         r"|<\d++>|\d++\s?\]"
     ),
     Kind.BLANK: r"\[[^\[\]\d\n]{0,40}+\]|</?[a-z][\w:-]{0,30}+\s?/?>",
-    Kind.SCORE: (
+    Kind.RATING: (
         # Not where numbers follow: "by relevance: 3, 1, 2" is a ranking.
         rf"{_SCORE_WORD}\s{{0,2}}(?:(?:of|is)\s(?=\d)|[:=]\s{{0,2}}|(?=\d))"
         r"[^\s\[\],;|]{1,40}+(?!\s{0,2}[>,、;|-]\s{0,2}\d)(?!\s{0,2}>)"
-        r"|(?<![\d./])\d++(?:\.\d++)?\s?/\s?\d++(?!\s?/)"
+    ),
+    Kind.SCORE: (
+        r"(?<![\d./])\d++(?:\.\d++)?\s?/\s?\d++(?!\s?/)"
         r"|\d++(?:\.\d++)?\s{1,2}out\sof\s{1,2}\d++"
         r"|\d++(?:\.\d++)?\s?(?:%|points?\b|pts?\b|stars?\b|分)"
         r"|(?<![\d.])\d++\.\d++(?!\.?\d)"
@@ -142,7 +145,7 @@ def tokens(text: str, documents: int) -> Iterator[Token]:
                 numbers = tuple(spread(first, last, documents))
             case Kind.LABEL | Kind.NUMBER:
                 numbers = (_labelled(match[0]),)
-            case Kind.SCORE:
+            case Kind.RATING | Kind.SCORE:
                 rating = score(_RATED.sub("", match[0], count=1))
             case _:
                 pass

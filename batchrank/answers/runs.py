@@ -6,6 +6,7 @@ strongest kind in an answer can name a document; weaker numbers are ranks, count
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -83,21 +84,21 @@ def runs(tokens: Sequence[Token], strongest: Kind) -> list[Run]:
     marks = _list_marks(tokens) if strongest is Kind.NUMBER else frozenset()
     pairs = _pairs(tokens, strongest)
     last: Item | None = None
+    words = 0
     for index, token in enumerate(tokens):
         if token.kind in _BREAKS:
             run, arrows = Run(), set()
-            # A bare number is rated by what follows at once, an identifier also in prose.
-            last = None if strongest is Kind.NUMBER else last
+            words += 1
         elif token.kind in _ARROWS:
             arrows.add(token.kind)
-        elif token.kind is Kind.SCORE:
-            if last and not last.rated:
+        elif token.kind in (Kind.RATING, Kind.SCORE):
+            if last and not last.rated and words <= _reach(token, strongest):
                 last.rated, last.rating = True, token.rating
         elif index in pairs:
             if last and last.pair is None:
                 last.pair = token.numbers[0]
         elif index not in marks and _is_item(tokens, index, strongest, bool(run.items)):
-            last = Item(token, index)
+            last, words = Item(token, index), 0
             if not run.items:
                 found.append(run)
             else:
@@ -106,6 +107,18 @@ def runs(tokens: Sequence[Token], strongest: Kind) -> list[Run]:
             run.items.append(last)
             arrows = set()
     return found
+
+
+def _reach(token: Token, strongest: Kind) -> float:
+    """Return how many words may stand between a document and what rates it.
+
+    The word "score" leaves no doubt, "8 out of 10" little; a percentage in prose may be anything.
+    """
+    if strongest is Kind.NUMBER:
+        return 0
+    if token.kind is Kind.RATING:
+        return math.inf
+    return 3 if token.rating and token.rating.unit == "fraction" else 0
 
 
 def _is_item(tokens: Sequence[Token], index: int, strongest: Kind, joined: bool) -> bool:
@@ -150,13 +163,17 @@ def _list_marks(tokens: Sequence[Token]) -> frozenset[int]:
 
 
 def _pairs(tokens: Sequence[Token], strongest: Kind) -> frozenset[int]:
-    """Return where the second numbers of pairs such as "[3]: 9" or "3: 9" stand."""
+    """Return where the second numbers of pairs such as "[3]: 9" or "3: 9" stand.
+
+    "[3]: 9 facts" is none: what a word follows counts something.
+    """
     places: set[int] = set()
     links = (Kind.COLON,) if strongest is Kind.NUMBER else (Kind.COLON, Kind.DASH)
     for index in range(2, len(tokens)):
         first, link, second = tokens[index - 2 : index + 1]
         identifies = first.kind is strongest or first.kind in _BRACKETED
         is_pair = identifies and link.kind in links and second.kind is Kind.NUMBER
-        if is_pair and index - 2 not in places:
+        counts = index + 1 < len(tokens) and tokens[index + 1].kind is Kind.WORD
+        if is_pair and not counts and index - 2 not in places:
             places.add(index)
     return frozenset(places)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from batchrank.answers.lexing import single
-from batchrank.answers.reading import Found
+from batchrank.answers.reading import Found, failed
 from batchrank.answers.scores import Score, by_scores, score
 
 _RULE = re.compile(r"[\s|:+-]+")
@@ -16,7 +16,7 @@ _RANK = re.compile(r"rank|position|place|order|#|排名|名次", re.I)
 
 
 def read_table(text: str) -> Found | None:
-    """Return the ranking of the rows of a table; None where there is no table, or none to see.
+    """Return the ranking of the rows of a table; None where there is no table of numbers.
 
     The documents stand in the column that is called so, else in the only column of numbers that
     does not just count the rows. Ranks decide over scores, and scores over the order of the rows.
@@ -26,13 +26,14 @@ def read_table(text: str) -> Found | None:
     rows = [cells for cells in rows if not _RULE.fullmatch("|".join(cells)) and len(cells) > 1]
     if len(rows) < 2:
         return None
-    head, body = (rows[0], rows[1:]) if not any(map(single, rows[0])) else ([], rows)
+    head, body = (rows[0], rows[1:]) if _integers(rows[0][:1]) is None else ([], rows)
     width = min(map(len, rows))
     columns = [[cells[place] for cells in body] for place in range(width)]
     numbers = [_integers(column) for column in columns]
     place = _documents(head, numbers)
     if place is None:
-        return None
+        # Of two columns of numbers either may be the documents.
+        return failed("ambiguous") if sum(column is not None for column in numbers) > 1 else None
     documents = numbers[place] or ()
     ranks = next(
         (n for name, n in zip(head, numbers, strict=False) if n and _RANK.search(name)), ()

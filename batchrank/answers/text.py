@@ -38,9 +38,10 @@ def read_text(text: str, documents: int, *, cut: bool = False) -> Found:
     lexed = list(tokens(text, documents))
     strongest = level(lexed)
     found = runs(lexed, strongest)
-    rated = _rated([item for run in found for item in run.items], documents, strongest, cut=cut)
-    if rated is not None:
-        return rated
+    if not any(run.has_arrows for run in found):
+        rated = _rated([item for run in found for item in run.items], documents, strongest, cut=cut)
+        if rated is not None:
+            return rated
     candidates: list[_Candidate] = []
     reason = ""
     for group in sentences(text, found, strongest):

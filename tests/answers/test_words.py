@@ -63,6 +63,7 @@ _RANKS_312 = {
     "scores that can't be read": "Doc: 3, Relevance: high\nDoc: 1, Relevance: $9\nDoc: 2",
     "scores of bare numbers": "1: 5/10, 2: 1/10, 3: 9/10",
     "a table of scores": "| Doc | Score |\n|---|---|\n| 1 | 5 |\n| 2 | 1 |\n| 3 | 9 |",
+    "arrows against scores": "[3] (0.5) > [1] (0.9) > [2] (0.1)",
     "a draft first": "Draft: [1] > [2] > [3]. Final ranking: [3] > [1] > [2]",
     "an echo first": "[1] fleas\n[2] cats\n[3] dogs\n\nRanking: [3] > [1] > [2]",
 }
@@ -98,6 +99,9 @@ _NO_RANKING = {
     "both directions": ("[1] > [2] < [3]", "ambiguous"),
     "ranks or scores": ("1: 3, 2: 1, 3: 2", "ambiguous"),
     "only numbers of no document": ("[99] > [98]", "out-of-range"),
+    "passages with percentages": ("[1] Prices rose 2.5% by May.\n[2] They fell 3.1%.", "echo"),
+    "counts after identifiers": ("[1]: 2 facts on fleas\n[2]: 3 facts on cats", "echo"),
+    "a table that does not say": ("| A | B |\n|---|---|\n| 2 | 3 |\n| 3 | 1 |", "ambiguous"),
     "an error page": ("<html><title>502 Bad Gateway</title></html>", "no-ranking"),
 }
 
