@@ -19,7 +19,7 @@ help:  ## this list
 
 demo: $(VENV)/.installed $(MODEL)  ## rerank the sample with a small model in llama.cpp
 	$(BIN)/batchrank run $(DEMO)
-	$(BIN)/batchrank inspect crema --store demo.sqlite
+	$(BIN)/batchrank inspect tides --store demo.sqlite
 
 test: $(VENV)/.developing  ## run every test this machine can run; REQUIRE_ALL=1: skip none
 	@$(MAKE) --no-print-directory model || echo "make: no model, so no tests with a model" >&2
