@@ -33,43 +33,65 @@ class JobSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    output: str | None = Field(None, description="Output file; - for stdout.")
-    store: Path = Field(Path("batchrank.sqlite"), description="SQLite store of all checkpoints.")
-    format: Literal["jsonl", "trec"] = Field("jsonl", description="Format of the output.")
-    limit: int | None = Field(None, ge=1, description="Read only the first N lines.")
+    output: str | None = Field(default=None, description="Output file; - for stdout.")
+    store: Path = Field(
+        default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."
+    )
+    format: Literal["jsonl", "trec"] = Field(default="jsonl", description="Format of the output.")
+    limit: int | None = Field(default=None, ge=1, description="Read only the first N lines.")
 
     backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
-        "auto", description="How to speak to the model."
+        default="auto", description="How to speak to the model."
     )
     base_url: str | None = Field(
-        None, description="Address of a model server, with or without /v1."
+        default=None, description="Address of a model server, with or without /v1."
     )
-    model: str | None = Field(None, description="Model name, where the server has several.")
-    model_path: Path | None = Field(None, description="GGUF file for --backend embedded.")
-    api_key_env: str | None = Field(None, description="Environment variable with the API key.")
-    timeout: float = Field(300, gt=0, description="Seconds for one attempt at one call.")
-    concurrency: int | None = Field(None, ge=1, le=100_000, description="Calls in flight.")
+    model: str | None = Field(default=None, description="Model name, where the server has several.")
+    model_path: Path | None = Field(default=None, description="GGUF file for --backend embedded.")
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable with the API key."
+    )
+    timeout: float = Field(default=300, gt=0, description="Seconds for one attempt at one call.")
+    concurrency: int | None = Field(default=None, ge=1, le=100_000, description="Calls in flight.")
 
-    strategy: Literal["segmented", "sliding"] = Field("segmented", description="How to rank.")
-    window_size: int = Field(20, ge=2, le=1000, description="Documents in one prompt.")
-    stride: int = Field(10, ge=1, description="Step of a sliding window.")
-    winners: int | None = Field(None, ge=1, description="Best of a segment that go to the merge.")
-    passes: str = Field("forward", description="Presentations: forward, reverse, shuffle:SEED.")
-    merge_passes: str = Field("forward", description="The same for the merge window alone.")
-    depth: int = Field(100, ge=1, description="Candidates reranked; the rest keep their order.")
-    top_k: int | None = Field(None, ge=1, description="Documents written a query.")
+    strategy: Literal["segmented", "sliding"] = Field(
+        default="segmented", description="How to rank."
+    )
+    window_size: int = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
+    stride: int = Field(default=10, ge=1, description="Step of a sliding window.")
+    winners: int | None = Field(
+        default=None, ge=1, description="Best of a segment that go to the merge."
+    )
+    passes: str = Field(
+        default="forward", description="Presentations: forward, reverse, shuffle:SEED."
+    )
+    merge_passes: str = Field(default="forward", description="The same for the merge window alone.")
+    depth: int = Field(
+        default=100, ge=1, description="Candidates reranked; the rest keep their order."
+    )
+    top_k: int | None = Field(default=None, ge=1, description="Documents written a query.")
 
-    answer: Literal["winners", "full"] = Field("winners", description="What a window is asked for.")
-    thinking: Literal["off", "on"] = Field("off", description="Let the model reason first.")
-    template: str = Field("direct-en", description="Prompt template: a name or a TOML file.")
-    max_doc_tokens: int = Field(200, ge=1, description="Tokens of a document in a prompt.")
+    answer: Literal["winners", "full"] = Field(
+        default="winners", description="What a window is asked for."
+    )
+    thinking: Literal["off", "on"] = Field(default="off", description="Let the model reason first.")
+    template: str = Field(
+        default="direct-en", description="Prompt template: a name or a TOML file."
+    )
+    max_doc_tokens: int = Field(default=200, ge=1, description="Tokens of a document in a prompt.")
     fit: Literal["adapt", "refuse"] = Field(
-        "adapt", description="What to do when a window exceeds the server's context."
+        default="adapt", description="What to do when a window exceeds the server's context."
     )
-    re_ask: bool = Field(True, description="Ask once more, in another way, after a bad answer.")
+    re_ask: bool = Field(
+        default=True, description="Ask once more, in another way, after a bad answer."
+    )
 
-    max_fallback: Fraction = Field(0.05, description="Share of bad windows that is accepted.")
-    max_failed: Fraction = Field(0.01, description="Share of failed queries that is accepted.")
+    max_fallback: Fraction = Field(
+        default=0.05, description="Share of bad windows that is accepted."
+    )
+    max_failed: Fraction = Field(
+        default=0.01, description="Share of failed queries that is accepted."
+    )
 
     @model_validator(mode="after")
     def _agree(self) -> JobSpec:

@@ -1,0 +1,103 @@
+"""The yardstick of the benchmarks: the calls of a job by plain aiohttp and uvloop, nothing else.
+
+    python scripts/bare_client.py URL INPUT IN_FLIGHT
+
+Every query's segments go out at once and its merge follows them, merges first, as in batchrank;
+prompts are rendered before the first call, answers are received and thrown away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+
+import aiohttp
+import orjson
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from batchrank.backends.dialects import DIALECTS
+from batchrank.formats.lines import read_lines
+from batchrank.formats.requests import parse_request
+from batchrank.jobspec import JobSpec
+from batchrank.prompts.render import Cut, QueryPrompts
+from batchrank.prompts.template import load_template
+from batchrank.prompts.tokens import TokenCounter
+from batchrank.strategies.base import Round, drive
+from batchrank.values import Form, Permutation, Request, Status
+
+
+async def main(url: str, source: str, in_flight: int) -> None:
+    """Drive all calls, at most `in_flight` at a time."""
+    queries = [
+        await _bodies(parse_request(line.data).request)
+        for block in read_lines(source)
+        for line in block
+    ]
+    order = count()
+    ready: list[tuple[int, int, int]] = []  # (−round, order, query)
+    left: dict[int, int] = {}
+    rounds = [0] * len(queries)
+    waiting = iter(range(len(queries)))
+
+    def open_round(query: int) -> None:
+        left[query] = len(queries[query][rounds[query]])
+        for _ in range(left[query]):
+            heappush(ready, (-rounds[query], next(order), query))
+
+    async def worker(session: aiohttp.ClientSession) -> None:
+        while True:
+            if not ready:
+                query = next(waiting, None)
+                if query is None:
+                    return
+                open_round(query)
+            _, _, query = heappop(ready)
+            body = queries[query][rounds[query]].pop()
+            async with session.post(f"{url}/v1/chat/completions", data=body) as response:
+                await response.read()
+            left[query] -= 1
+            if left[query] == 0 and rounds[query] + 1 < len(queries[query]):
+                rounds[query] += 1
+                open_round(query)
+
+    connector = aiohttp.TCPConnector(limit=0)
+    headers = {"content-type": "application/json"}
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        await asyncio.gather(*(worker(session) for _ in range(in_flight)))
+
+
+async def _bodies(request: Request) -> list[list[bytes]]:
+    """The bodies of a query's windows, round by round, as batchrank would send them."""
+    spec = JobSpec()
+    cut = Cut(TokenCounter(), spec.max_doc_tokens)
+    prompts = QueryPrompts(request, spec.depth, load_template(spec.template), cut)
+    rounds: list[list[bytes]] = []
+
+    async def ask(windows: Round, _number: int) -> list[Permutation]:
+        rounds.append(
+            [
+                orjson.dumps(
+                    DIALECTS["llama.cpp"].body(
+                        prompts.prompt(window, window.wants, Form.GRAMMAR),
+                        model="judge",
+                        seed=0,
+                        thinking=False,
+                    )
+                )
+                for window in windows
+            ]
+        )
+        return [Permutation(w.prior, len(w.prior), Status.OK) for w in windows]
+
+    strategy = spec.make_strategy(spec.window_size)
+    await drive(strategy(tuple(d.docid for d in request.candidates)), ask)
+    return rounds
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
