@@ -19,6 +19,8 @@ from batchrank.values import ServerInfo
 
 _CONTEXT_STEP = 1024
 _EMBEDDED_SLOTS = 2
+_EMBEDDED_SLOTS_MOST = 8
+"""Each slot takes memory for a whole context, and a processor is busy with two."""
 _OLLAMA_URL = "http://127.0.0.1:11434"
 
 
@@ -50,7 +52,7 @@ async def connect(
             identity = await fingerprint(spec.model_path)
             server = await stack.enter_async_context(EmbeddedServer())
             say(f"loading {spec.model_path.name} into this machine's memory")
-            slots = spec.concurrency or _EMBEDDED_SLOTS
+            slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
             url = await server.start(spec.model_path, context, slots)
         elif url is None and kind == "ollama":
             url = _OLLAMA_URL

@@ -1,4 +1,4 @@
-"""What every test shares: where the shared data lies, what may be missing, and no blocking calls."""
+"""What all tests share: where the shared data lies, what may be missing, no blocking calls."""
 
 from __future__ import annotations
 
