@@ -36,7 +36,7 @@ async def write_results(
     Returns a sentence for each row that the format can't hold. Raises DiskError.
     """
     left_out: list[str] = []
-    file = AtomicFile(path)
+    file = await asyncio.to_thread(AtomicFile, path)
     await asyncio.to_thread(file.__enter__)
     failure: BaseException | None = None
     try:
