@@ -41,11 +41,13 @@ class Window:
 
     `prior` is what is believed so far and what stands where the answer is silent; `shown` holds
     the same docids in the order of the prompt; `wants` says how many of the best must be named.
+    `stage` is the stage of a cascade that asks, from 0.
     """
 
     prior: Ranking
     shown: Ranking
     wants: int
+    stage: int = 0
 
 
 class Status(StrEnum):
@@ -63,12 +65,16 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """A window's outcome: `order` holds all its docids; the first `named` are the model's own."""
+    """A window's outcome: `order` holds all its docids; the first `named` are the model's own.
+
+    `scores`, where the reading gives any, are aligned with those first `named`.
+    """
 
     order: Ranking
     named: int
     status: Status
     notes: tuple[str, ...] = ()
+    scores: tuple[float, ...] | None = None
 
 
 class Form(StrEnum):
