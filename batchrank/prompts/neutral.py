@@ -10,10 +10,11 @@ import re
 
 _MARKUP = re.compile(
     r"<(?=[|｜])|(?<=[|｜])>"  # <|im_end|>, <|eot_id|>, harmony's <|channel|>, DeepSeek's <｜…｜>
-    r"|<(?=/?(?:s|think|thinking|start_of_turn|end_of_turn|bos|eos|unk|pad|answer|tool_call|"
-    r"start_of_image|end_of_image)>)"  # </s>, <think>, Gemma's turns
+    r"|<(?=/?(?:s|think|thinking|start_of_turn|end_of_turn|bos|eos|unk|pad|answer|tool_call|sop|eop|"
+    r"start_of_image|end_of_image|(?:bos|eos|pad)_token|seed:\w+)>)"  # </s>, <think>, Gemma's turns
     r"|<(?=</?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|gMASK)\])",
+    r"|\[(?=\|)|(?<=\|)\]"  # EXAONE's [|endofturn|]
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|gMASK)\])",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"[\[【［](\s*\d{1,5}\s*)[\]】］]")
@@ -27,8 +28,10 @@ def neutral(text: str) -> str:
         text = _CONTROL.sub(" ", text)
         if "\n" in text:
             text = _BLANK_LINES.sub("\n", text.strip())
-    if "<" in text or ">" in text or "[" in text:
-        text = _MARKUP.sub(lambda match: " >" if match[0] == ">" else f"{match[0]} ", text)
+    if "<" in text or ">" in text or "[" in text or "]" in text:
+        text = _MARKUP.sub(
+            lambda match: f" {match[0]}" if match[0] in ">]" else f"{match[0]} ", text
+        )
     if "[" in text or "【" in text or "［" in text:
         text = _IDENTIFIER.sub(r"(\1)", text)
     return text
