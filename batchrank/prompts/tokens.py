@@ -16,6 +16,8 @@ _HIGH_BYTES_A_TOKEN = 3.0
 """A CJK character is three bytes and about one token; other scripts come out a little high."""
 _OTHERS_A_TOKEN = 1.7
 """Digits, punctuation, line ends: what makes code and numbers dear."""
+_MOST_TOKENS_A_CHARACTER = 4 / _HIGH_BYTES_A_TOKEN
+"""Of an emoji, which is four bytes."""
 _LONGEST_TOKEN = 12
 """No text is worth looking at beyond this many characters a wanted token."""
 
@@ -36,7 +38,7 @@ class TokenCounter:
         Works in linear time by bytes, so that one word of a megabyte is cut like any other text.
         """
         limit = tokens / self.ratio
-        if len(text) <= limit:
+        if len(text) * _MOST_TOKENS_A_CHARACTER <= limit:
             return text
         text = text[: int(limit * _LONGEST_TOKEN) + 1]
         total = estimate(text)
