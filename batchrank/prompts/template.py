@@ -22,6 +22,16 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     lstrip_blocks=True,
     keep_trailing_newline=False,
 )
+_TRIAL = ("what is shown?", ("first document", "second document"))
+_BROKEN = (ArithmeticError, LookupError, TypeError, ValueError, jinja2.TemplateError)
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    jinja2.TemplateError,
+)
+"""What a file that is no TOML, lacks a key, or holds a broken expression can raise."""
 _BUILT_IN = resources.files("batchrank.prompts") / "templates"
 
 
@@ -58,7 +68,7 @@ def load_template(name: str) -> Template:
     else:
         try:
             source = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise UsageError(
                 f"template {name!r} is neither built in ({', '.join(built_in_names())}) "
                 f"nor a readable file: {error}"
@@ -71,12 +81,10 @@ def load_template(name: str) -> Template:
             hashlib.sha256(source.encode()).hexdigest(),
             _ENVIRONMENT.from_string(fields["text"]),
         )
-        shown = template.render(
-            "what is shown?", ["first document", "second document"], 1, Form.TEXT
-        )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, jinja2.TemplateError) as error:
+        shown = [template.render(*_TRIAL, wanted, Form.TEXT).text for wanted in (1, 2)]
+    except _BROKEN as error:
         raise UsageError(f"template {name!r} can't be used: {error}") from error
-    for needed in ("what is shown?", "first document", "second document"):
-        if needed not in shown.text:
-            raise UsageError(f"template {name!r} doesn't show the query and every document")
+    query, documents = _TRIAL
+    if not all(needed in text for needed in (query, *documents) for text in shown):
+        raise UsageError(f"template {name!r} doesn't show the query and every document")
     return template
