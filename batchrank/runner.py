@@ -35,6 +35,8 @@ _UNTOLD_SLOTS = {"ollama": 4}
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
 _EXAMPLES = 3
+_ORDERLY = (StoppedError, RejectedError)
+"""Reasons to stop that are an outcome with a report, not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,10 @@ class Runner:
 
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""
-        if self._stopped is None or isinstance(self._stopped, StoppedError):
+        # The first reason tells why, and later ones follow from it; only a failure weighs more.
+        if self._stopped is None or (
+            isinstance(self._stopped, _ORDERLY) and not isinstance(reason, _ORDERLY)
+        ):
             self._stopped = reason
         if not self._stopping.is_set():
             self._stopping.set()
@@ -284,9 +289,7 @@ class Runner:
         )
         self._update_progress()
         await self._store.end_run(run.id, code, report.summary())
-        if self._stopped is not None and not isinstance(
-            self._stopped, StoppedError | RejectedError
-        ):
+        if self._stopped is not None and not isinstance(self._stopped, _ORDERLY):
             raise self._stopped
         return report
 
