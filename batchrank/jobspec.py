@@ -151,13 +151,21 @@ class JobSpec(BaseModel):
         }
 
     def target(self) -> str:
-        """Which server and model are meant, as text: what a remembered identity is filed under."""
+        """Which server and model are meant, and for what: what a remembered profile is filed under.
+
+        A profile says how windows fit and how tokens count, so it holds for these settings alone.
+        """
         return job_key(
             {
                 "backend": self.backend,
                 "base_url": self.base_url,
                 "model": self.model,
                 "model_path": str(self.model_path) if self.model_path else None,
+                "window_size": self.window_size,
+                "max_doc_tokens": self.max_doc_tokens,
+                "fit": self.fit,
+                "thinking": self.thinking,
+                "template": self.template,
             }
         ).hex()
 
