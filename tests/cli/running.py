@@ -62,7 +62,7 @@ def batchrank(
             code = int(end.code or 0)
         out.flush()
         err.flush()
-    written = [stream.buffer.getvalue() for stream in (out, err)]  # type: ignore[attr-defined]
+    written = [stream.buffer.getvalue() for stream in (out, err)]
     return Result(code, written[0], written[1].decode())
 
 
