@@ -24,13 +24,6 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 )
 _TRIAL = ("what is shown?", ("first document", "second document"))
 _BROKEN = (ArithmeticError, LookupError, TypeError, ValueError, jinja2.TemplateError)
-    ArithmeticError,
-    LookupError,
-    TypeError,
-    ValueError,
-    RecursionError,
-    jinja2.TemplateError,
-)
 """What a file that is no TOML, lacks a key, or holds a broken expression can raise."""
 _BUILT_IN = resources.files("batchrank.prompts") / "templates"
 
