@@ -28,6 +28,15 @@ def _fraction(value: object) -> object:
 Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
 
 
+class Cost(BaseModel):
+    """What the machines cost, for `batchrank eval --job`: no part of a job, no flag of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gpu_hour: float = Field(gt=0, description="Price of one GPU for an hour, in any currency.")
+    gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
+
+
 class JobSpec(BaseModel):
     """Every setting of a run; a field's name is its TOML key and, with dashes, its flag."""
 
@@ -92,6 +101,8 @@ class JobSpec(BaseModel):
     max_failed: Fraction = Field(
         default=0.01, description="Share of failed queries that is accepted."
     )
+
+    cost: Cost | None = Field(default=None, description="What the machines cost.")
 
     @model_validator(mode="after")
     def _agree(self) -> JobSpec:
@@ -182,12 +193,9 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageError(f"job spec {path} can't be read: {error}") from error
     where = f"job spec {path}" if path is not None else "the flags"
-    known = list(JobSpec.model_fields)
-    for key in values:
-        if key not in known:
-            near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"{where}: unknown key {key!r}{hint}")
+    _refuse_unknown(values, JobSpec, where)
+    if isinstance(cost := values.get("cost"), dict):
+        _refuse_unknown(cost, Cost, f"{where}, [cost]")
     values.update({name: value for name, value in flags.items() if value is not None})
     try:
         return JobSpec.model_validate(values)
@@ -198,3 +206,13 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
         raise UsageError(
             f"{name.replace('_', '-')}: {reason}, got {first['input']!r}" if name else reason
         ) from error
+
+
+def _refuse_unknown(values: Mapping[str, object], shape: type[BaseModel], where: str) -> None:
+    """Refuse a key that `shape` has no field for, and name the nearest that it has."""
+    known = list(shape.model_fields)
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"{where}: unknown key {key!r}{hint}")
