@@ -140,6 +140,10 @@ class Runner:
         server, a store that is in use or full.
         """
         spec = self._spec
+        # What can't be used as given is said before a store is made or a model waited for.
+        template = await asyncio.to_thread(load_template, spec.template)
+        if self._source != "-":
+            await asyncio.to_thread(next, read_lines(self._source))
         async with AsyncExitStack() as stack:
             lock = store_lock(spec.store)
             await asyncio.to_thread(lock.__enter__)
@@ -148,10 +152,6 @@ class Runner:
             stack.push_async_callback(store.close)
             ticker = asyncio.create_task(self._keep_ticking())
             stack.push_async_callback(_end, ticker)
-            template = await asyncio.to_thread(load_template, spec.template)
-            if self._source != "-":
-                # An input that can't be read is said before a model is waited for.
-                await asyncio.to_thread(next, read_lines(self._source))
             session = await stack.enter_async_context(Session(spec, template, store, self._say))
             profile = session.remembered
             if profile is None:
