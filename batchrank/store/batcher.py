@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from batchrank.errors import BatchrankError
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -43,7 +41,7 @@ class Batcher(Generic[Item, Result]):
             batch, self._waiting = self._waiting, []
             try:
                 results = await self._handle([item for item, _ in batch])
-            except BatchrankError as error:
+            except Exception as error:  # whatever it is: a caller left without it waits for ever
                 for _, future in batch:
                     future.set_exception(error)
                     future.exception()  # a caller that has gone must not make a warning
