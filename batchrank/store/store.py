@@ -17,7 +17,7 @@ from batchrank.errors import StoreError
 from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
 from batchrank.store.connection import connect, store_errors
-from batchrank.store.packing import pack, unpack
+from batchrank.store.packing import pack, pack_scored, unpack, unpack_scored
 from batchrank.values import Answer, QueryStatus, RankedQuery, Tally, Usage
 
 _CHUNK = 500
@@ -37,10 +37,14 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A ranking that is there: whose it is, and whether the next run should try again."""
+    """A ranking that is there: whose it is, whether the next run should try again.
+
+    `fell_back` says that a window of it had an unusable answer.
+    """
 
     qid: int
     retry: bool
+    fell_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,16 @@ class Line:
     line: int
     qid: int
     ranking: bytes
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One invocation of `batchrank run`, with the settings of its job."""
+    """One invocation of `batchrank run`, with the settings of its job.
+
+    `fresh_since` is the run from which on the job's rankings and answers count. `deadline` is in
+    seconds since the epoch, None for none.
+    """
 
     id: int
     job: int
@@ -77,6 +86,8 @@ class Run:
     ended: float | None
     exit: int | None
     summary: dict[str, Any] | None
+    fresh_since: int = 0
+    deadline: float | None = None
 
 
 class Store:
@@ -97,9 +108,13 @@ class Store:
     async def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`; with `create`, make it where there is none."""
         connection = await connect(path, create=create)
-        with store_errors(path):
-            async with connection.execute("SELECT ifnull(max(id), 0) FROM answers") as cursor:
-                row = await cursor.fetchone()
+        try:
+            with store_errors(path):
+                async with connection.execute("SELECT ifnull(max(id), 0) FROM answers") as cursor:
+                    row = await cursor.fetchone()
+        except BaseException:
+            await connection.close()  # its thread would keep the process from ending
+            raise
         assert row is not None
         return cls(path, connection, row[0])
 
@@ -121,7 +136,7 @@ class Store:
         self._last_answer += 1
         number = self._last_answer
         await self._write(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
                 key,
@@ -132,20 +147,21 @@ class Store:
                 answer.usage.prompt_tokens,
                 answer.usage.completion_tokens,
                 round(answer.seconds, 4),
+                pack_scored(answer.scored),
             ),
         )
         return number
 
     async def answers(self, numbers: Iterable[int]) -> dict[int, Answer]:
         """Stored answers by number; those that are gone are left out."""
-        rows = await self._select_in("SELECT * FROM answers WHERE id", numbers)
+        rows = await self.select_in("SELECT * FROM answers WHERE id", numbers)
         return {row[0]: _stored(row).answer for row in rows}
 
     # Jobs and runs
 
     async def recall(self, target: str) -> dict[str, Any] | None:
         """What a server was found to be when it was last asked."""
-        rows = await self._select("SELECT profile FROM models WHERE target = ?", (target,))
+        rows = await self.select("SELECT profile FROM models WHERE target = ?", (target,))
         return orjson.loads(rows[0][0]) if rows else None
 
     async def remember(self, target: str, profile: Mapping[str, object]) -> None:
@@ -156,39 +172,48 @@ class Store:
         )
 
     async def begin_run(
-        self, key: bytes, settings: Mapping[str, object], source: str, output: str, *, fresh: bool
+        self,
+        key: bytes,
+        settings: Mapping[str, object],
+        source: str,
+        output: str,
+        *,
+        fresh: bool,
+        deadline: float | None = None,
     ) -> Run:
-        """Register a run of the job with this key; `fresh` forgets the job's rankings and answers.
+        """Register a run of the job with this key; `fresh`: what is there already doesn't count.
 
-        The lines of earlier runs of the job that never ended are dropped: this run replaces them.
+        The lines of earlier runs of the job that never ended are dropped, since this run replaces
+        them, but for the last that had read its whole input: it tells what was left out.
         """
         await self._write(
             "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
             (key, orjson.dumps(settings).decode()),
         )
-        ((job, fresh_since),) = await self._select(
+        ((job, fresh_since),) = await self.select(
             "SELECT id, fresh_since FROM jobs WHERE key = ?", (key,)
         )
-        ((number,),) = await self._select("SELECT ifnull(max(id), 0) + 1 FROM runs", ())
+        ((number,),) = await self.select("SELECT ifnull(max(id), 0) + 1 FROM runs", ())
         if fresh:
             fresh_since = number
             await self._write("UPDATE jobs SET fresh_since = ? WHERE id = ?", (number, job))
-            await self._write("DELETE FROM rankings WHERE job = ?", (job,))
         self._fresh_since = fresh_since
         await self._write(
             "DELETE FROM lines WHERE run IN "
-            "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75))",
-            (job,),
+            "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75)) AND run IS NOT "
+            "(SELECT max(id) FROM runs WHERE job = ? AND lines IS NOT NULL)",
+            (job, job),
         )
         await self._write(
-            "INSERT INTO runs (id, job, input, output, started) VALUES (?, ?, ?, ?, ?)",
-            (number, job, source, output, time.time()),
+            "INSERT INTO runs (id, job, input, output, started, deadline) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (number, job, source, output, time.time(), deadline),
         )
         return await self.run(number)
 
     async def is_interrupted(self, key: bytes) -> bool:
         """Whether the latest run of the job with this key was stopped or killed before its end."""
-        rows = await self._select(
+        rows = await self.select(
             "SELECT exit IS NULL OR exit = 75 FROM runs WHERE job = "
             "(SELECT id FROM jobs WHERE key = ?) ORDER BY id DESC LIMIT 1",
             (key,),
@@ -205,40 +230,40 @@ class Store:
     async def run(self, number: int | None = None) -> Run:
         """A run by its number, the latest without one; StoreError where there is none."""
         sql = (
-            "SELECT runs.id, job, settings, input, output, started, ended, exit, summary "
-            "FROM runs JOIN jobs ON jobs.id = runs.job "
+            "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
+            "fresh_since, deadline FROM runs JOIN jobs ON jobs.id = runs.job "
         )
         if number is None:
-            rows = await self._select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
+            rows = await self.select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
         else:
-            rows = await self._select(f"{sql} WHERE runs.id = ?", (number,))
+            rows = await self.select(f"{sql} WHERE runs.id = ?", (number,))
         if not rows:
             what = "no run" if number is None else f"no run {number}"
             raise StoreError(f"store {self.path} holds {what}; see `batchrank status`")
-        number_of_run, job, settings, source, output, started, ended, exit_code, summary = rows[0]
+        (number_of_run, job, settings, *rest, summary, fresh_since, deadline) = rows[0]
         return Run(
             number_of_run,
             job,
             orjson.loads(settings),
-            source,
-            output,
-            started,
-            ended,
-            exit_code,
+            *rest,
             orjson.loads(summary) if summary else None,
+            fresh_since,
+            deadline,
         )
 
     async def runs(self) -> list[Run]:
         """All runs, the latest first."""
-        rows = await self._select("SELECT id FROM runs ORDER BY id DESC", ())
+        rows = await self.select("SELECT id FROM runs ORDER BY id DESC", ())
         return [await self.run(row[0]) for row in rows]
 
     # Rankings and lines
 
     async def known(self, keys: Iterable[bytes]) -> dict[bytes, Known]:
         """Which of these rankings are there."""
-        rows = await self._select_in("SELECT key, qid, retry FROM rankings WHERE key", keys)
-        return {row[0]: Known(row[1], bool(row[2])) for row in rows}
+        rows = await self.select_in(
+            "SELECT key, qid, retry, fallback > 0 FROM rankings WHERE key", keys
+        )
+        return {key: Known(qid, bool(retry), bool(fell)) for key, qid, retry, fell in rows}
 
     async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
         """Commit a query's outcome."""
@@ -254,8 +279,10 @@ class Store:
     async def seen_qids(self, run: int, qids: Iterable[int]) -> dict[int, Line]:
         """For each of these qid hashes that a line of the run has: the first such line."""
         found: dict[int, Line] = {}
-        for row in await self._select_in(
-            "SELECT position, line, qid, ranking FROM lines WHERE run = ? AND qid", qids, run
+        for row in await self.select_in(
+            "SELECT position, line, qid, ranking, weight FROM lines WHERE run = ? AND qid",
+            qids,
+            run,
         ):
             line = Line(*row)
             if line.qid not in found or line.position < found[line.qid].position:
@@ -264,16 +291,17 @@ class Store:
 
     async def add_lines(self, run: int, lines: Iterable[Line]) -> None:
         """Commit the next lines of a run."""
-        await self._writes.submit(
-            (
-                "INSERT INTO lines VALUES (?, ?, ?, ?, ?)",
-                [(run, line.position, line.line, line.qid, line.ranking) for line in lines],
-            )
+        await self.write_rows(
+            "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (run, line.position, line.line, line.qid, line.ranking, line.weight)
+                for line in lines
+            ],
         )
 
     async def totals(self, run: int) -> Totals:
         """A run's queries by status and its windows by how they ended."""
-        rows = await self._select(
+        rows = await self.select(
             "SELECT status, count(*), sum(ok), sum(repaired), sum(fallback), sum(error), "
             "sum(thin), sum(unmoved) FROM lines JOIN rankings ON rankings.key = lines.ranking "
             "WHERE run = ? GROUP BY status",
@@ -297,7 +325,7 @@ class Store:
 
     async def find_query(self, run: int, qid: str) -> list[tuple[int, RankedQuery]]:
         """The run's lines with this qid, as (input line, ranked query)."""
-        rows = await self._select(
+        rows = await self.select(
             "SELECT line, packed FROM lines JOIN rankings ON rankings.key = lines.ranking "
             "WHERE run = ? AND rankings.qid = ? ORDER BY position",
             (run, short_hash(qid)),
@@ -306,8 +334,12 @@ class Store:
 
     # The connection
 
+    async def write_rows(self, sql: str, rows: list[tuple[object, ...]]) -> None:
+        """Run a statement with each of `rows`, durably; for the modules of this package."""
+        await self._writes.submit((sql, rows))
+
     async def _write(self, sql: str, parameters: tuple[object, ...]) -> None:
-        await self._writes.submit((sql, [parameters]))
+        await self.write_rows(sql, [parameters])
 
     async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
         with store_errors(self.path):
@@ -324,35 +356,35 @@ class Store:
         return [None] * len(writes)
 
     async def _look_up(self, keys: Sequence[bytes]) -> Sequence[StoredAnswer | None]:
-        rows = await self._select_in(
+        rows = await self.select_in(
             "SELECT * FROM answers WHERE run >= ? AND key", dict.fromkeys(keys), self._fresh_since
         )
         found = {row[1]: _stored(row) for row in rows}
         return [found.get(key) for key in keys]
 
-    async def _select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+    async def select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+        """All rows of a query; for the modules of this package."""
         with store_errors(self.path):
             return list(await self._connection.execute_fetchall(sql, parameters))
 
-    async def _select_in(
-        self, sql: str, values: Iterable[object], *parameters: object
-    ) -> list[Any]:
+    async def select_in(self, sql: str, values: Iterable[object], *parameters: object) -> list[Any]:
         """Rows of `sql`, which ends on the name of a column, for each of `values` in it."""
         rows: list[Any] = []
         remaining = iter(values)
         while chunk := list(islice(remaining, _CHUNK)):
             marks = ",".join("?" * len(chunk))
-            rows += await self._select(f"{sql} IN ({marks})", (*parameters, *chunk))
+            rows += await self.select(f"{sql} IN ({marks})", (*parameters, *chunk))
         return rows
 
 
 def _stored(row: Sequence[Any]) -> StoredAnswer:
-    number, _, _, text, reasoning, finish, prompt_tokens, completion_tokens, seconds = row
+    number, _, _, text, reasoning, finish, prompt_tokens, completion_tokens, seconds, scored = row
     answer = Answer(
         text.decode("utf-8", "surrogatepass"),
         reasoning.decode("utf-8", "surrogatepass"),
         finish,
         Usage(prompt_tokens, completion_tokens),
         seconds,
+        unpack_scored(scored),
     )
     return StoredAnswer(number, answer)
