@@ -1,0 +1,57 @@
+"""A ranked query comes back from its bytes exactly as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batchrank.store.packing import pack, unpack
+from batchrank.values import QueryStatus, RankedQuery, Tally, Usage
+
+COUNTS = st.integers(0, 10**6)
+TEXTS = st.text(max_size=12)
+
+
+@st.composite
+def ranked_queries(draw: st.DrawFn) -> RankedQuery:
+    """Any outcome of a query of up to 12 candidates."""
+    count = draw(st.integers(0, 12))
+    score = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+    answers = draw(st.lists(st.integers(0, 2**40), max_size=6))
+    return RankedQuery(
+        qid=draw(TEXTS),
+        query=draw(TEXTS),
+        docids=tuple(draw(st.lists(TEXTS, min_size=count, max_size=count, unique=True))),
+        scores=tuple(draw(st.lists(score, min_size=count, max_size=count))),
+        order=tuple(draw(st.permutations(range(count)))),
+        status=draw(st.sampled_from(QueryStatus)),
+        tally=Tally(*(draw(COUNTS) for _ in range(6))),
+        answers=tuple(answers),
+        faults=tuple(draw(TEXTS) for number in answers if number == 0),
+        calls=draw(COUNTS),
+        usage=Usage(draw(COUNTS), draw(COUNTS)),
+        error_kind=draw(st.none() | TEXTS),
+        error=draw(st.none() | TEXTS),
+    )
+
+
+@settings(deadline=None)
+@given(ranked_queries())
+def test_packing_loses_nothing(ranked: RankedQuery) -> None:
+    assert unpack(pack(ranked)) == ranked
+
+
+def test_a_hundred_candidates_take_less_than_two_kilobytes() -> None:
+    ranked = RankedQuery(
+        qid="q1",
+        query="what is packed",
+        docids=tuple(f"document-{number * 7919}" for number in range(100)),
+        scores=tuple(20 - number / 8 for number in range(100)),
+        order=tuple(reversed(range(100))),
+        status=QueryStatus.OK,
+    )
+
+    assert len(pack(ranked)) < 2000
+    assert len(pack(replace(ranked, scores=(None,) * 100))) < len(pack(ranked))
