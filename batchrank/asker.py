@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from batchrank.answers import permutation, read, unanswered
-from batchrank.backends.base import Backend
+from batchrank.answers import unanswered
+from batchrank.backends.base import Backend, Call
 from batchrank.backoff import persist
 from batchrank.errors import FatalServerError, ServerError, StoppedError, UnavailableError
 from batchrank.keys import answer_key
-from batchrank.prompts.render import QueryPrompts
-from batchrank.reask import larger_limit, other_form
+from batchrank.prompts.render import QueryTexts
+from batchrank.readings.base import Way
 from batchrank.slots import Priority, Slots
 from batchrank.store.store import Store, StoredAnswer
-from batchrank.values import Answer, Form, Permutation, Prompt, Status, Usage, Window
+from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,6 @@ class Asked:
     fault_kind: str | None = None
 
 
-def wanted_of(window: Window, *, full: bool) -> int:
-    """How many identifiers a window is asked for: what it wants, or all it shows."""
-    return len(window.shown) if full else window.wants
-
-
 @dataclass(slots=True)
 class Spent:
     """What this process did: calls it paid for and calls it could save."""
@@ -50,12 +45,13 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How windows are asked: what of `JobSpec` and of the server an asker needs."""
+    """How windows are asked: what of `JobSpec` and of the server an asker needs.
+
+    `ways` has one entry a stage.
+    """
 
     identity: str
-    template: str
-    form: Form
-    full: bool
+    ways: tuple[Way, ...]
     timeout: float
     re_ask: bool
 
@@ -90,7 +86,7 @@ class Asker:
         self._hungry.set()
 
     async def ask_round(
-        self, windows: Sequence[Window], prompts: QueryPrompts, priority: Priority
+        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
     ) -> list[Asked]:
         """Ask windows at the same time.
 
@@ -100,7 +96,7 @@ class Asker:
         """
         self._count_unsent(len(windows))
         outcomes = await asyncio.gather(
-            *(self._ask(window, prompts, priority) for window in windows), return_exceptions=True
+            *(self._ask(window, texts, priority) for window in windows), return_exceptions=True
         )
         asked = []
         for outcome in outcomes:
@@ -109,53 +105,49 @@ class Asker:
             asked.append(outcome)
         return asked
 
-    async def _ask(self, window: Window, prompts: QueryPrompts, priority: Priority) -> Asked:
-        form = self._manner.form
-        documents = len(window.shown)
-        wanted = wanted_of(window, full=self._manner.full)
-        prompt = prompts.prompt(window, wanted, form)
+    async def _ask(self, window: Window, texts: QueryTexts, priority: Priority) -> Asked:
+        way = self._manner.ways[window.stage]
+        reader = way.reader
+        wanted = reader.wanted(window)
+        prompt = reader.prompt(texts, window, way.means)
         try:
-            stored = await self._answer(prompt, priority)
+            stored = await self._answer(way, prompt, priority)
         except (FatalServerError, UnavailableError) as error:
             raise StoppedError(f"the model server can't go on: {error}") from error
         except ServerError as error:
             outcome = unanswered(window, error.kind)
             return Asked(window, outcome, wanted, None, (), str(error), error.kind)
-        reading = read(stored.answer, documents, wanted)
+        outcome = reader.read(window, stored.answer)
         consulted: tuple[StoredAnswer, ...] = (stored,)
-        if self._manner.re_ask and reading.status is Status.FALLBACK:
-            second = larger_limit(prompt, stored.answer, reading)
-            if second is None and (other := other_form(form, stored.answer, reading)):
-                second = prompts.prompt(window, wanted, other)
+        if self._manner.re_ask and outcome.status is Status.FALLBACK:
+            second = reader.second(texts, window, way.means, prompt, stored.answer)
             if second is not None:
                 self._count_unsent(1)
                 try:
-                    again = await self._answer(second, priority)
+                    again = await self._answer(way, second, priority)
                 except ServerError:
                     pass  # the first answer stands, and says why it is a fallback
                 else:
                     consulted = (stored, again)
-                    second_reading = read(again.answer, documents, wanted)
-                    if second_reading.status is not Status.FALLBACK:
+                    other = reader.read(window, again.answer)
+                    if other.status is not Status.FALLBACK:
                         stored = again
-                        reading = replace(
-                            second_reading,
-                            status=Status.REPAIRED,
-                            notes=(*second_reading.notes, "asked-again"),
+                        outcome = replace(
+                            other, status=Status.REPAIRED, notes=(*other.notes, "asked-again")
                         )
-        return Asked(window, permutation(window, reading), wanted, stored, consulted)
+        return Asked(window, outcome, wanted, stored, consulted)
 
-    async def _answer(self, prompt: Prompt, priority: Priority) -> StoredAnswer:
+    async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""
-        body = self._backend.encode(prompt)
-        key = answer_key(self._manner.identity, self._manner.template, body)
+        call = self._backend.encode(prompt)
+        key = answer_key(self._manner.identity, way.means.template.digest, call.path, call.body)
         if (flying := self._flying.get(key)) is not None:
             self._count_unsent(-1)
             self.spent.saved += 1
             return await asyncio.shield(flying)
         flying = self._flying[key] = asyncio.get_running_loop().create_future()
         try:
-            stored = await self._find_or_call(key, body, priority)
+            stored = await self._find_or_call(key, call, priority)
         except BaseException as error:
             flying.set_exception(error)
             flying.exception()  # nobody may have joined this flight
@@ -165,19 +157,19 @@ class Asker:
         flying.set_result(stored)
         return stored
 
-    async def _find_or_call(self, key: bytes, body: bytes, priority: Priority) -> StoredAnswer:
+    async def _find_or_call(self, key: bytes, call: Call, priority: Priority) -> StoredAnswer:
         if (stored := await self._store.find_answer(key)) is not None:
             self._count_unsent(-1)
             self.spent.saved += 1
             return stored
-        answer = await self._call(body, priority)
+        answer = await self._call(call, priority)
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
         # Committed before it is used: what was paid for is never paid for twice.
         return StoredAnswer(await self._store.add_answer(key, self._run, answer), answer)
 
-    async def _call(self, body: bytes, priority: Priority) -> Answer:
+    async def _call(self, call: Call, priority: Priority) -> Answer:
         unsent = 1
 
         async def attempt() -> Answer:
@@ -185,7 +177,7 @@ class Asker:
             async with self._slots.slot(priority):
                 self._count_unsent(-unsent)
                 unsent = 0
-                return await self._backend.send(body, self._manner.timeout)
+                return await self._backend.send(call, self._manner.timeout)
 
         return await persist(attempt, self._pause, self._random)
 

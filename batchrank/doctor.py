@@ -13,7 +13,7 @@ from batchrank.forecast import Forecast, forecast
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec
 from batchrank.preflight import Profile, answer_tokens, preflight
-from batchrank.prompts.render import QueryPrompts
+from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.prompts.template import load_template
 from batchrank.runner import capacity_of
 from batchrank.sanity import sanity_requests
@@ -71,7 +71,7 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
         hours = None
         if found is not None:
             # The same kind of calls at the same load: time goes with the tokens of the prompts.
-            measured = sum(job.cut.counter.count(prompt.text) for prompt in prompts)
+            measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
             hours = speed.seconds * found.prompt_tokens / measured / 3600
         return Findings(connection.backend.url, profile, speed, found, hours)
 
@@ -99,6 +99,7 @@ def _trial_prompts(job: Job, count: int) -> list[Prompt]:
         docids = tuple(document.docid for document in request.candidates)
         turn = number % len(docids)
         window = Window(docids, docids[turn:] + docids[:turn], 2)
-        texts = QueryPrompts(request, len(docids), job.template, job.cut)
-        prompts.append(texts.prompt(window, window.wants, job.profile.form))
+        way = job.ways[0]
+        texts = QueryTexts(request, len(docids), job.cut)
+        prompts.append(way.reader.prompt(texts, window, way.means))
     return prompts

@@ -7,10 +7,12 @@ from functools import cached_property
 
 from batchrank.jobspec import JobSpec
 from batchrank.keys import job_key
-from batchrank.preflight import THINKING_TOKENS, Profile
+from batchrank.preflight import Profile, thinking_tokens
 from batchrank.prompts.render import Cut
 from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
+from batchrank.readings.base import Means, Way
+from batchrank.readings.named import READERS
 from batchrank.strategies.base import Strategy
 
 
@@ -48,7 +50,11 @@ class Job:
 
     @property
     def cut(self) -> Cut:
-        """How long documents and answers may be."""
-        thinking = THINKING_TOKENS if self.spec.thinking == "on" else 0
-        counter = TokenCounter(self.profile.token_ratio)
-        return Cut(counter, self.profile.max_doc_tokens, thinking)
+        """How long documents may be."""
+        return Cut(TokenCounter(self.profile.token_ratio), self.profile.max_doc_tokens)
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """How the windows of each stage are asked and read."""
+        means = Means(self.template, self.profile.form, thinking_tokens(self.spec))
+        return (Way(READERS[self.spec.answer], means),)

@@ -22,10 +22,10 @@ def short_hash(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def answer_key(identity: str, template: str, body: bytes) -> bytes:
-    """Of one exact request: the model's identity, the template's digest and the body as sent."""
+def answer_key(identity: str, template: str, path: str, body: bytes) -> bytes:
+    """Of one exact request: model's identity, template's digest, path and body as sent."""
     digest = hashlib.blake2b(digest_size=KEY_BYTES)
-    for part in (identity.encode(), template.encode(), body):
+    for part in (identity.encode(), template.encode(), path.encode(), body):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()

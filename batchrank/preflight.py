@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
-from batchrank.answers import permutation, read
+from batchrank.answers import read
 from batchrank.answers.forms import max_tokens
 from batchrank.backends.base import Backend
 from batchrank.backoff import persist
@@ -16,11 +16,13 @@ from batchrank.connection import Connection
 from batchrank.errors import NoServerError, ServerError
 from batchrank.fit import MIN_DOC_TOKENS, Fit, fit_context, tokens_needed
 from batchrank.jobspec import JobSpec
-from batchrank.prompts.render import Cut, QueryPrompts
+from batchrank.prompts.render import Cut, QueryTexts, text_of
 from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter, estimate
+from batchrank.readings.base import Means
+from batchrank.readings.named import READERS
 from batchrank.sanity import CHANCE, sanity_requests
-from batchrank.values import Answer, Form, Prompt, Status, Window
+from batchrank.values import Answer, ChatPrompt, Form, Prompt, Status, Window
 
 THINKING_TOKENS = 4096
 """Room to reason where thinking is on; a window's answer itself takes few tokens."""
@@ -55,8 +57,13 @@ class Profile:
 
 def answer_tokens(spec: JobSpec) -> int:
     """The most tokens an answer may take, in the wordiest form."""
-    thinking = THINKING_TOKENS if spec.thinking == "on" else 0
-    return max(max_tokens(form, spec.window_size, spec.window_size) for form in Form) + thinking
+    longest = max(max_tokens(form, spec.window_size, spec.window_size) for form in Form)
+    return longest + thinking_tokens(spec)
+
+
+def thinking_tokens(spec: JobSpec) -> int:
+    """Room for reasoning before an answer."""
+    return THINKING_TOKENS if spec.thinking == "on" else 0
 
 
 async def preflight(connection: Connection, spec: JobSpec, template: Template) -> Profile:
@@ -123,7 +130,7 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
         if form is Form.TEXT:
             break
         limit = max_tokens(form, _PROBE_DOCUMENTS, 1)
-        prompt = Prompt("Write the word hello.", _PROBE_DOCUMENTS, 1, form, limit)
+        prompt = ChatPrompt("Write the word hello.", _PROBE_DOCUMENTS, 1, form, limit)
         try:
             answer = await _send(backend, prompt, seconds)
         except ServerError as error:
@@ -144,17 +151,16 @@ class _Sanity:
 async def _try_sanity(backend: Backend, spec: JobSpec, template: Template, form: Form) -> _Sanity:
     """Rank the known set as the job will rank; say what is wrong with what comes back."""
     requests = sanity_requests()
-    thinking = THINKING_TOKENS if spec.thinking == "on" else 0
+    reader = READERS["full"]
+    means = Means(template, form, thinking_tokens(spec))
+    cut = Cut(TokenCounter(), MIN_DOC_TOKENS)
     windows = []
     prompts = []
     for request, _ in requests:
         docids = tuple(document.docid for document in request.candidates)
         window = Window(docids, docids, len(docids))
-        cut = Cut(TokenCounter(), MIN_DOC_TOKENS, thinking)
         windows.append(window)
-        prompts.append(
-            QueryPrompts(request, len(docids), template, cut).prompt(window, window.wants, form)
-        )
+        prompts.append(reader.prompt(QueryTexts(request, len(docids), cut), window, means))
     answers = await asyncio.gather(*(_send(backend, prompt, spec.timeout) for prompt in prompts))
     if spec.thinking == "off" and all(a.reasoning and not a.text.strip() for a in answers):
         raise NoServerError(
@@ -164,10 +170,10 @@ async def _try_sanity(backend: Backend, spec: JobSpec, template: Template, form:
     ranks = []
     unusable = []
     for window, answer, (_, right) in zip(windows, answers, requests, strict=True):
-        reading = read(answer, len(window.shown), window.wants)
-        if reading.status is Status.FALLBACK:
+        outcome = reader.read(window, answer)
+        if outcome.status is Status.FALLBACK:
             unusable.append(answer)
-        ranks.append(permutation(window, reading).order.index(right) + 1)
+        ranks.append(outcome.order.index(right) + 1)
     warnings = []
     mean = sum(ranks) / len(ranks)
     if unusable:
@@ -181,16 +187,16 @@ async def _try_sanity(backend: Backend, spec: JobSpec, template: Template, form:
             f"right one of 4 documents came at rank {mean:.1f} on average (chance is {CHANCE})"
         )
     counted = sum(answer.usage.prompt_tokens for answer in answers)
-    estimated = sum(estimate(prompt.text) for prompt in prompts)
+    estimated = sum(estimate(text_of(prompt)) for prompt in prompts)
     # A server that counts nothing is taken to count as estimated; two digits keep keys stable.
     ratio = round(min(3.0, max(0.5, counted / estimated)), 2) if counted else 1.0
     return _Sanity(ratio, warnings)
 
 
 async def _send(backend: Backend, prompt: Prompt, seconds: float) -> Answer:
-    body = backend.encode(prompt)
+    call = backend.encode(prompt)
     return await persist(
-        lambda: backend.send(body, seconds),
+        lambda: backend.send(call, seconds),
         asyncio.sleep,
         Random(),  # noqa: S311 - jitter, no secret
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from batchrank.answers import permutation, read, unanswered
-from batchrank.asker import wanted_of
+from batchrank.answers import unanswered
 from batchrank.jobspec import JobSpec
+from batchrank.readings.named import READERS
 from batchrank.store.store import Store
 from batchrank.strategies.base import Round, Strategy, drive
 from batchrank.values import Answer, Permutation, RankedQuery, Window
@@ -30,14 +30,14 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
     numbers = iter(ranked.answers)
     faults = iter(ranked.faults)
     windows: list[Replayed] = []
+    reader = READERS[settings["answer"]]
 
     async def ask(asked: Round, number: int) -> list[Permutation]:
         for window in asked:
             stored = next(numbers)
             answer = answers.get(stored)
             if answer is not None:
-                wanted = wanted_of(window, full=settings["answer"] == "full")
-                outcome = permutation(window, read(answer, len(window.shown), wanted))
+                outcome = reader.read(window, answer)
                 fault = None
             else:
                 # An answer that was asked anew for another ranking is no longer there.

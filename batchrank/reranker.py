@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from batchrank.asker import Asked
-from batchrank.prompts.render import Cut, QueryPrompts
-from batchrank.prompts.template import Template
+from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
 from batchrank.values import (
@@ -27,7 +26,7 @@ class AsksRounds(Protocol):
     """What a reranker needs of an asker."""
 
     async def ask_round(
-        self, windows: Sequence[Window], prompts: QueryPrompts, priority: Priority
+        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
     ) -> list[Asked]:
         """One outcome a window, in order."""
 
@@ -39,13 +38,11 @@ class Reranker:
         self,
         strategy: Strategy,
         depth: int,
-        template: Template,
         cut: Cut,
         asker: AsksRounds,
     ) -> None:
         self._strategy = strategy
         self._depth = depth
-        self._template = template
         self._cut = cut
         self._asker = asker
 
@@ -58,11 +55,11 @@ class Reranker:
         head = request.candidates[: self._depth]
         if not needs_ranking(request, self._depth):
             return unranked(request)
-        prompts = QueryPrompts(request, self._depth, self._template, self._cut)
+        texts = QueryTexts(request, self._depth, self._cut)
         asked: list[Asked] = []
 
         async def ask(windows: Round, number: int) -> list[Permutation]:
-            outcomes = await self._asker.ask_round(windows, prompts, (-number, sequence))
+            outcomes = await self._asker.ask_round(windows, texts, (-number, sequence))
             asked.extend(outcomes)
             return [outcome.permutation for outcome in outcomes]
 
@@ -105,7 +102,12 @@ def tally(asked: Sequence[Asked]) -> Tally:
         total += Tally(
             **{permutation.status: 1},
             thin=int(answered and permutation.named * 2 < outcome.wanted),
-            unmoved=int(answered and named == outcome.window.shown[: permutation.named]),
+            # One document alone can't move.
+            unmoved=int(
+                answered
+                and len(permutation.order) > 1
+                and named == outcome.window.shown[: permutation.named]
+            ),
         )
     return total
 

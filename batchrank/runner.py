@@ -216,9 +216,7 @@ class Runner:
         slots = Slots(self._spec.concurrency or capacity_of(profile))
         manner = Manner(
             identity=profile.identity,
-            template=job.template.digest,
-            form=profile.form,
-            full=self._spec.answer == "full",
+            ways=job.ways,
             timeout=self._spec.timeout,
             re_ask=self._spec.re_ask,
         )
@@ -227,7 +225,7 @@ class Runner:
         self._asker = asker
         self._progress.spent = asker.spent
         self._progress.capacity = slots.capacity
-        return Reranker(job.strategy, self._spec.depth, job.template, job.cut, asker)
+        return Reranker(job.strategy, self._spec.depth, job.cut, asker)
 
     async def _rank(
         self, run: Run, new: NewQuery, reranker: Reranker | None, sequence: int

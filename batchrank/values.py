@@ -29,10 +29,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One input line: a query and its candidates in first-stage order, docids unique."""
+    """One input line: a query and its candidates in first-stage order, docids unique.
+
+    Where a night may be too short, those with a larger `weight` go first.
+    """
 
     query: Query
     candidates: tuple[Document, ...]
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,12 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """One call to a model, before a backend writes it in its server's own fields.
+class ChatPrompt:
+    """One message to a chat model, before a backend writes it in its server's own fields.
 
-    `text` is the whole user message. `documents` identifiers 1..n are in it, `wanted` of them are
-    asked for in `form`, in at most `max_tokens` generated tokens.
+    `text` is the whole user message. `wanted` different numbers from `lowest` to `documents` are
+    asked for in `form`, in at most `max_tokens` generated tokens. Of the first token the
+    `top_logprobs` likeliest alternatives are wanted too.
     """
 
     text: str
@@ -103,6 +108,28 @@ class Prompt:
     wanted: int
     form: Form
     max_tokens: int
+    lowest: int = 1
+    top_logprobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodPrompt:
+    """Asks how likely a model finds `target` right behind `text`; nothing is generated freely."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class RerankPrompt:
+    """Asks a reranking model for the relevance of each document to the query."""
+
+    query: str
+    documents: tuple[str, ...]
+
+
+Prompt = ChatPrompt | LikelihoodPrompt | RerankPrompt
+"""One call to a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +151,10 @@ class Answer:
     """What a model returned. `reasoning` is kept apart from `text` and is not part of the answer.
 
     `finish` is the server's reason in OpenAI's words: `stop` (ended by itself) or `length` (cut).
-    `seconds` is the time from sending to the last byte.
+    `seconds` is the time from sending to the last byte. `scored` is what came back with numbers:
+    the first token's alternatives with their log-probabilities (natural logarithm), the tokens of
+    a likelihood's target with theirs, or the places of a reranker's documents, from 0, with their
+    scores.
     """
 
     text: str
@@ -132,6 +162,7 @@ class Answer:
     finish: str = "stop"
     usage: Usage = Usage()
     seconds: float = 0.0
+    scored: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +238,8 @@ class RankedQuery:
 
     `docids` and `scores` are the candidates in first-stage order, `order` the ranks as positions in
     `docids`. `answers` are the stored answers' numbers in the order in which the strategy's windows
-    ask for them, 0 where none came; `faults` say why, one for each 0.
+    ask for them, 0 where none came; `faults` say why, one for each 0. `reduced` queries were ranked
+    without the optional passes of their job, for lack of time.
     """
 
     qid: str
@@ -223,3 +255,4 @@ class RankedQuery:
     usage: Usage = Usage()
     error_kind: str | None = None
     error: str | None = None
+    reduced: bool = False

@@ -24,9 +24,11 @@ from batchrank.backends.dialects import DIALECTS
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
 from batchrank.jobspec import JobSpec
-from batchrank.prompts.render import Cut, QueryPrompts
+from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
+from batchrank.readings.base import Means
+from batchrank.readings.identifiers import Identifiers
 from batchrank.strategies.base import Round, drive
 from batchrank.values import Form, Permutation, Request, Status
 
@@ -75,7 +77,9 @@ async def _bodies(request: Request) -> list[list[bytes]]:
     """The bodies of a query's windows, round by round, as batchrank would send them."""
     spec = JobSpec()
     cut = Cut(TokenCounter(), spec.max_doc_tokens)
-    prompts = QueryPrompts(request, spec.depth, load_template(spec.template), cut)
+    texts = QueryTexts(request, spec.depth, cut)
+    reader = Identifiers(full=False)
+    means = Means(load_template(spec.template), Form.GRAMMAR)
     rounds: list[list[bytes]] = []
 
     async def ask(windows: Round, _number: int) -> list[Permutation]:
@@ -83,7 +87,7 @@ async def _bodies(request: Request) -> list[list[bytes]]:
             [
                 orjson.dumps(
                     DIALECTS["llama.cpp"].body(
-                        prompts.prompt(window, window.wants, Form.GRAMMAR),
+                        reader.prompt(texts, window, means),
                         model="judge",
                         seed=0,
                         thinking=False,

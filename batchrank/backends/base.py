@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from batchrank.backends.bodies import read_answer
 from batchrank.backends.http import Http
 from batchrank.errors import FatalServerError
 from batchrank.values import Answer, Prompt, ServerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as it is sent: the same prompt gives the same path and bytes.
+
+    `read` turns the bytes that come back into an answer, whose `seconds` are 0; it raises
+    ServerError where they are none.
+    """
+
+    path: str
+    body: bytes
+    read: Callable[[bytes], Answer] = field(compare=False)
 
 
 class Backend(Protocol):
@@ -27,14 +39,14 @@ class Backend(Protocol):
             ServerError: any other failure.
         """
 
-    def encode(self, prompt: Prompt) -> bytes:
-        """The exact body of the request for `prompt`: same prompt, same bytes.
+    def encode(self, prompt: Prompt) -> Call:
+        """The exact request for `prompt`.
 
         Raises:
             ValueError: the server has no such form; `describe` says which it has.
         """
 
-    async def send(self, body: bytes, seconds: float) -> Answer:
+    async def send(self, call: Call, seconds: float) -> Answer:
         """Send an encoded request once; its answer. It may take `seconds`.
 
         Raises:
@@ -58,10 +70,10 @@ class BackendOptions:
     """Allow a key to travel over plain http to another machine."""
 
 
-async def ask(http: Http, path: str, body: bytes, seconds: float) -> Answer:
+async def ask(http: Http, call: Call, seconds: float) -> Answer:
     """Send one request and read its answer; raises as `Backend.send`."""
     start = time.perf_counter()
-    answer = read_answer(await http.post(path, body, seconds))
+    answer = call.read(await http.post(call.path, call.body, seconds))
     return replace(answer, seconds=time.perf_counter() - start)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from batchrank.answers.forms import grammar, regex, schema
 from batchrank.backends.loose import Json
-from batchrank.values import Form, Prompt
+from batchrank.values import ChatPrompt, Form
 
 Fields = Mapping[str, object]
 
@@ -28,7 +28,7 @@ def _no_switch(_thinking: bool) -> Fields:
     return {}
 
 
-def _json_only(form: Form, prompt: Prompt) -> Fields:
+def _json_only(form: Form, prompt: ChatPrompt) -> Fields:
     """No constraint, or a JSON schema in OpenAI's own field."""
     if form is Form.TEXT:
         return {}
@@ -39,19 +39,19 @@ def _json_only(form: Form, prompt: Prompt) -> Fields:
     raise ValueError(f"This server has no {form} form.")
 
 
-def _llama_grammar(form: Form, prompt: Prompt) -> Fields:
+def _llama_grammar(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.GRAMMAR:
         return {"grammar": grammar(prompt.documents, prompt.wanted)}
     return _json_only(form, prompt)
 
 
-def _vllm_regex(form: Form, prompt: Prompt) -> Fields:
+def _vllm_regex(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.REGEX:
         return {"structured_outputs": {"regex": regex(prompt.documents, prompt.wanted)}}
     return _json_only(form, prompt)
 
 
-def _sglang_regex(form: Form, prompt: Prompt) -> Fields:
+def _sglang_regex(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.REGEX:
         return {"regex": regex(prompt.documents, prompt.wanted)}
     return _json_only(form, prompt)
@@ -64,9 +64,9 @@ class Dialect:
     forms: tuple[Form, ...] = (Form.JSON, Form.TEXT)
     pins: Fields = field(default_factory=dict)
     thinking: Callable[[bool], Fields] = _no_switch
-    constraint: Callable[[Form, Prompt], Fields] = _json_only
+    constraint: Callable[[Form, ChatPrompt], Fields] = _json_only
 
-    def body(self, prompt: Prompt, *, model: str, seed: int, thinking: bool) -> Json:
+    def body(self, prompt: ChatPrompt, *, model: str, seed: int, thinking: bool) -> Json:
         """The JSON body of a chat request, its keys always in the same order.
 
         Raises:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import orjson
 
 from batchrank.answers.forms import schema
-from batchrank.backends.base import BackendOptions, ask, choose_model, identify
-from batchrank.backends.bodies import read_object
+from batchrank.backends.base import BackendOptions, Call, ask, choose_model, identify
+from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.http import GET_SECONDS, Http
 from batchrank.backends.loose import Json, count, dig, rows, text
-from batchrank.values import Answer, Form, Prompt, ServerInfo
+from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
 KEEP_ALIVE = "1h"
 """How long Ollama keeps the model after a request: a pause in a job must not unload it."""
@@ -59,22 +59,25 @@ class OllamaBackend:
         )
         return self._info
 
-    def encode(self, prompt: Prompt) -> bytes:
+    def encode(self, prompt: Prompt) -> Call:
         """See `Backend.encode`."""
+        if not isinstance(prompt, ChatPrompt):
+            raise ValueError("Ollama answers chats only.")
         if prompt.form not in (Form.JSON, Form.TEXT):
             raise ValueError(f"Ollama has no {prompt.form} form.")
         constraint: Json = {}
         if prompt.form is Form.JSON:
             constraint = {"format": schema(prompt.documents, prompt.wanted)}
-        return self._body(
+        body = self._body(
             [{"role": "user", "content": prompt.text}],
             {**_NEUTRAL, "seed": self._options.seed, "num_predict": prompt.max_tokens},
             constraint,
         )
+        return Call("/api/chat", body, read_answer)
 
-    async def send(self, body: bytes, seconds: float) -> Answer:
+    async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
-        return await ask(self._http, "/api/chat", body, seconds)
+        return await ask(self._http, call, seconds)
 
     async def warm_up(self, seconds: float) -> None:
         """Load the model, with the job's context size, and wait for it up to `seconds`.

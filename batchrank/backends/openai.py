@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import orjson
 
-from batchrank.backends.base import BackendOptions, ask
+from batchrank.backends.base import BackendOptions, Call, ask
+from batchrank.backends.bodies import read_answer
 from batchrank.backends.detection import detect
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import Http
-from batchrank.values import Answer, Prompt, ServerInfo
+from batchrank.values import Answer, ChatPrompt, Prompt, ServerInfo
 
 
 class OpenAIBackend:
@@ -29,21 +30,23 @@ class OpenAIBackend:
         self._info = await detect(self._http, self._options.model, thinking=self._options.thinking)
         return self._info
 
-    def encode(self, prompt: Prompt) -> bytes:
+    def encode(self, prompt: Prompt) -> Call:
         """See `Backend.encode`."""
         if self._info is None:
             raise RuntimeError("describe() comes before encode()")
+        if not isinstance(prompt, ChatPrompt):
+            raise ValueError("This server answers chats only.")
         body = DIALECTS[self._info.kind].body(
             prompt,
             model=self._info.model,
             seed=self._options.seed,
             thinking=self._options.thinking,
         )
-        return orjson.dumps(body)
+        return Call("/v1/chat/completions", orjson.dumps(body), read_answer)
 
-    async def send(self, body: bytes, seconds: float) -> Answer:
+    async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
-        return await ask(self._http, "/v1/chat/completions", body, seconds)
+        return await ask(self._http, call, seconds)
 
     async def close(self) -> None:
         """See `Backend.close`."""

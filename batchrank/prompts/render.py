@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from batchrank.prompts.neutral import neutral
-from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.values import Document, Form, Prompt, Request, Window
+from batchrank.values import (
+    ChatPrompt,
+    Document,
+    LikelihoodPrompt,
+    Prompt,
+    Request,
+    RerankPrompt,
+    Window,
+)
 
 MAX_QUERY_TOKENS = 200
 """A query stands twice in a prompt, so it is bounded like a document."""
@@ -18,38 +25,42 @@ _LONGEST_LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How long things may be: tokens of a document, and of reasoning before an answer."""
+    """How many tokens of a document are shown."""
 
     counter: TokenCounter
     max_doc_tokens: int
-    thinking_tokens: int = 0
 
 
-class QueryPrompts:
-    """Renders the windows of one query; memory is one cut text a document.
+class QueryTexts:
+    """A query and its documents as prompts show them; memory is one cut text a document.
 
     `depth` is how many of the request's candidates can come up in windows.
     """
 
-    def __init__(self, request: Request, depth: int, template: Template, cut: Cut) -> None:
-        self._template = template
-        self._cut = cut
+    def __init__(self, request: Request, depth: int, cut: Cut) -> None:
         query = neutral(request.query.text).replace("\n", " ")
-        self._query = cut.counter.cut(query, MAX_QUERY_TOKENS)
+        self.query = cut.counter.cut(query, MAX_QUERY_TOKENS)
         longest = cut.max_doc_tokens * _LONGEST_LOOK
         self._shown = {
             document.docid: cut.counter.cut(neutral(_text(document)[:longest]), cut.max_doc_tokens)
             for document in request.candidates[:depth]
         }
 
-    def prompt(self, window: Window, wanted: int, form: Form) -> Prompt:
-        """The prompt that shows `window` and asks for its `wanted` best."""
-        shown = self._shown
-        documents = [shown[docid] for docid in window.shown]
-        prompt = self._template.render(self._query, documents, wanted, form)
-        if self._cut.thinking_tokens:
-            return replace(prompt, max_tokens=prompt.max_tokens + self._cut.thinking_tokens)
-        return prompt
+    def shown(self, window: Window) -> list[str]:
+        """The texts of a window's documents in the order of the prompt."""
+        return [self._shown[docid] for docid in window.shown]
+
+
+def text_of(prompt: Prompt) -> str:
+    """All that a model reads of a prompt, for counting its tokens."""
+    match prompt:
+        case ChatPrompt(text=text):
+            return text
+        case LikelihoodPrompt(text=text, target=target):
+            return text + target
+        case RerankPrompt(query=query, documents=documents):
+            # A cross-encoder reads the query once with each document.
+            return "\n".join(f"{query}\n{document}" for document in documents)
 
 
 def _text(document: Document) -> str:

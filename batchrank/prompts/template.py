@@ -12,9 +12,7 @@ from pathlib import Path
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from batchrank.answers.forms import example, max_tokens
 from batchrank.errors import UsageError
-from batchrank.values import Form, Prompt
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined,
@@ -23,7 +21,14 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     keep_trailing_newline=False,
 )
 _TRIAL = ("what is shown?", ("first document", "second document"))
-_BROKEN = (ArithmeticError, LookupError, TypeError, ValueError, jinja2.TemplateError)
+_BROKEN = (
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    jinja2.TemplateError,
+)
 """What a file that is no TOML, lacks a key, or holds a broken expression can raise."""
 _BUILT_IN = resources.files("batchrank.prompts") / "templates"
 
@@ -36,17 +41,18 @@ class Template:
     digest: str
     text: jinja2.Template
 
-    def render(self, query: str, documents: Sequence[str], wanted: int, form: Form) -> Prompt:
-        """The prompt of one window; `documents` are neutralised, truncated texts as shown."""
-        count = len(documents)
-        text = self.text.render(
+    def render(self, query: str, documents: Sequence[str], *, wanted: int, example: str) -> str:
+        """The text of one prompt.
+
+        `documents` are neutralised, truncated texts as shown; `example` is how an answer looks.
+        """
+        return self.text.render(
             query=query,
             documents=documents,
-            count=count,
+            count=len(documents),
             wanted=wanted,
-            example=example(form, wanted),
+            example=example,
         )
-        return Prompt(text, count, wanted, form, max_tokens(form, count, wanted))
 
 
 def built_in_names() -> list[str]:
@@ -66,6 +72,7 @@ def load_template(name: str) -> Template:
                 f"template {name!r} is neither built in ({', '.join(built_in_names())}) "
                 f"nor a readable file: {error}"
             ) from error
+    query, documents = _TRIAL
     try:
         fields = tomllib.loads(source)
         label = f"{fields['name']}@{fields['version']}"
@@ -74,10 +81,11 @@ def load_template(name: str) -> Template:
             hashlib.sha256(source.encode()).hexdigest(),
             _ENVIRONMENT.from_string(fields["text"]),
         )
-        shown = [template.render(*_TRIAL, wanted, Form.TEXT).text for wanted in (1, 2)]
+        shown = [
+            template.render(query, documents, wanted=wanted, example="[2]") for wanted in (1, 2)
+        ]
     except _BROKEN as error:
         raise UsageError(f"template {name!r} can't be used: {error}") from error
-    query, documents = _TRIAL
     if not all(needed in text for needed in (query, *documents) for text in shown):
         raise UsageError(f"template {name!r} doesn't show the query and every document")
     return template

@@ -11,6 +11,8 @@ from batchrank.values import QueryStatus, RankedQuery, Tally, Usage
 
 _VERSION = 1
 
+Scored = tuple[tuple[str, float], ...]
+
 
 def pack(ranked: RankedQuery) -> bytes:
     """As compressed JSON: a list, since names would take more room than values."""
@@ -32,13 +34,26 @@ def pack(ranked: RankedQuery) -> bytes:
                 astuple(ranked.usage),
                 ranked.error_kind,
                 ranked.error,
+                ranked.reduced,
             ]
         )
     )
 
 
+def pack_scored(scored: Scored) -> bytes | None:
+    """What of an answer came with numbers, as compressed JSON; nothing is stored as NULL."""
+    return zstandard.compress(orjson.dumps(scored)) if scored else None
+
+
+def unpack_scored(packed: bytes | None) -> Scored:
+    """The inverse of `pack_scored`."""
+    if packed is None:
+        return ()
+    return tuple((name, score) for name, score in orjson.loads(zstandard.decompress(packed)))
+
+
 def unpack(packed: bytes) -> RankedQuery:
-    """The inverse of `pack`."""
+    """The inverse of `pack`, for what earlier versions packed too."""
     (
         _,
         qid,
@@ -54,6 +69,7 @@ def unpack(packed: bytes) -> RankedQuery:
         usage,
         error_kind,
         error,
+        *added,
     ) = orjson.loads(zstandard.decompress(packed))
     return RankedQuery(
         qid=qid,
@@ -69,4 +85,5 @@ def unpack(packed: bytes) -> RankedQuery:
         usage=Usage(*usage),
         error_kind=error_kind,
         error=error,
+        reduced=bool(added and added[0]),
     )

@@ -61,8 +61,14 @@ MIGRATIONS: tuple[str, ...] = (
         finish   TEXT NOT NULL,
         prompt_tokens INTEGER NOT NULL,
         completion_tokens INTEGER NOT NULL,
-        seconds  REAL NOT NULL
+        seconds  REAL NOT NULL,
+        scored   BLOB                -- compressed JSON: what came with numbers; NULL for none
     );
+    """,
+    """
+    ALTER TABLE runs ADD COLUMN lines INTEGER;  -- of its input, NULL until the last was read
+    ALTER TABLE runs ADD COLUMN deadline REAL;  -- seconds since the epoch, NULL for none
+    ALTER TABLE lines ADD COLUMN weight REAL NOT NULL DEFAULT 1;
     """,
 )
 

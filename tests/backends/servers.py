@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import orjson
 from aiohttp import web
 
-from batchrank.values import Form, Prompt
+from batchrank.values import ChatPrompt, Form
 
 CHAT = {
     "choices": [{"index": 0, "message": {"content": "[2] > [1]"}, "finish_reason": "stop"}],
@@ -131,6 +131,6 @@ def http(body: bytes, length: int | None = None) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (promised, body)
 
 
-def prompt(form: Form = Form.TEXT) -> Prompt:
+def prompt(form: Form = Form.TEXT) -> ChatPrompt:
     """A prompt of three documents of which the best two are wanted."""
-    return Prompt("Rank.", documents=3, wanted=2, form=form, max_tokens=16)
+    return ChatPrompt("Rank.", documents=3, wanted=2, form=form, max_tokens=16)

@@ -95,8 +95,8 @@ async def test_the_request() -> None:
             "frequency_penalty": 0,
         },
     }
-    assert orjson.loads(text) == sent
-    assert orjson.loads(json) == sent | {"format": schema(3, 2)}
+    assert orjson.loads(text.body) == sent
+    assert orjson.loads(json.body) == sent | {"format": schema(3, 2)}
     for form in (Form.GRAMMAR, Form.REGEX):
         with pytest.raises(ValueError, match=f"no {form} form"):
             backend.encode(prompt(form))
@@ -111,17 +111,17 @@ async def test_think_is_sent_only_to_a_model_that_can(
         scripted(script("m", capabilities=capabilities)) as server,
         ready(server, thinking=thinking) as (backend, _),
     ):
-        body = orjson.loads(backend.encode(prompt()))
+        body = orjson.loads(backend.encode(prompt()).body)
     expected = thinking if capabilities and "thinking" in capabilities else None
     assert body.get("think") is expected
 
 
 async def test_an_answer() -> None:
     async with scripted(script("m")) as server, ready(server) as (backend, _):
-        body = backend.encode(prompt(Form.JSON))
-        answer = await backend.send(body, 10)
+        call = backend.encode(prompt(Form.JSON))
+        answer = await backend.send(call, 10)
     assert (answer.text, answer.usage) == ('{"ranking": [2, 1]}', Usage(40, 9))
-    assert server.seen[-1].body == body
+    assert server.seen[-1].body == call.body
 
 
 async def test_warming_up_loads_the_model_with_the_context_of_the_job() -> None:

@@ -101,7 +101,7 @@ async def described(
 async def body(kind: str, form: Form, *, thinking: bool = False) -> dict[str, object]:
     async with scripted(KINDS[kind]) as server:
         backend, _ = await described(server.url, thinking=thinking)
-        parsed = orjson.loads(backend.encode(prompt(form)))
+        parsed = orjson.loads(backend.encode(prompt(form)).body)
         assert isinstance(parsed, dict)
         return parsed
 
@@ -214,9 +214,9 @@ async def test_identity_leaves_out_what_changes_between_nights() -> None:
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/", "//"])
 async def test_the_address_with_or_without_v1(tail: str) -> None:
     async with scripted({**OTHER, "/v1/chat/completions": CHAT}) as server:
-        backend, _ = await described(server.url + tail)
+        described_one, _ = await described(server.url + tail)
         backend = OpenAIBackend(BackendOptions(server.url + tail))
-        answer = await backend.send(b"{}", 10)
+        answer = await backend.send(described_one.encode(prompt()), 10)
         await backend.close()
         assert backend.url == server.url
     assert (answer.text, answer.finish, answer.usage) == ("[2] > [1]", "stop", Usage(30, 5))

@@ -8,7 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from batchrank.backends.base import BackendOptions, ask
+from batchrank.backends.base import BackendOptions, Call, ask
+from batchrank.backends.bodies import read_answer
 from batchrank.backends.http import Http
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.errors import (
@@ -68,7 +69,7 @@ async def attempt(payload: object) -> Answer:
     async with scripted({"/chat": reply}) as server:
         http = Http(server.url)
         try:
-            return await ask(http, "/chat", b"{}", 10)
+            return await ask(http, Call("/chat", b"{}", read_answer), 10)
         finally:
             await http.close()
 

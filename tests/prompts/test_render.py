@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.prompts.render import MAX_QUERY_TOKENS, Cut, QueryPrompts
+from batchrank.prompts.render import MAX_QUERY_TOKENS, Cut, QueryTexts
 from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
+from batchrank.readings.base import Means
+from batchrank.readings.identifiers import Identifiers
 from batchrank.values import Document, Form, Query, Request, Window
 
-TEMPLATE = load_template("direct-en")
+MEANS = Means(load_template("direct-en"), Form.TEXT)
 
 
-def prompts(
-    texts: list[str], *, query: str = "q", tokens: int = 50, thinking: int = 0
-) -> QueryPrompts:
-    """Prompts of a query whose candidates `d0`, `d1`, … hold `texts`."""
+def prompts(texts: list[str], *, query: str = "q", tokens: int = 50) -> QueryTexts:
+    """Texts of a query whose candidates `d0`, `d1`, … hold `texts`."""
     candidates = tuple(Document(f"d{n}", text) for n, text in enumerate(texts))
-    cut = Cut(TokenCounter(), tokens, thinking)
-    return QueryPrompts(Request(Query("1", query), candidates), len(texts), TEMPLATE, cut)
+    return QueryTexts(
+        Request(Query("1", query), candidates), len(texts), Cut(TokenCounter(), tokens)
+    )
+
+
+def rendered(texts: QueryTexts, shown: Window, means: Means = MEANS) -> str:
+    """The prompt that asks for what `shown` wants."""
+    return Identifiers(full=False).prompt(texts, shown, means).text
 
 
 def window(*shown: str) -> Window:
@@ -38,7 +45,7 @@ def labels(text: str) -> list[str]:
 def test_documents_stand_as_shown_and_not_as_believed() -> None:
     shown = Window(("d0", "d1", "d2"), ("d2", "d0", "d1"), 1)
 
-    text = prompts(["zero", "one", "two"]).prompt(shown, 1, Form.TEXT).text
+    text = rendered(prompts(["zero", "one", "two"]), shown)
 
     assert re.findall(r"^\[(\d)\] (\w+)$", text, re.MULTILINE) == [
         ("1", "two"),
@@ -50,8 +57,8 @@ def test_documents_stand_as_shown_and_not_as_believed() -> None:
 def test_the_same_document_is_cut_the_same_in_every_window() -> None:
     made = prompts(["long words " * 100, "b", "c"])
 
-    first = made.prompt(window("d0", "d1"), 2, Form.TEXT).text.splitlines()
-    second = made.prompt(window("d2", "d0"), 2, Form.TEXT).text.splitlines()
+    first = rendered(made, window("d0", "d1")).splitlines()
+    second = rendered(made, window("d2", "d0")).splitlines()
 
     (cut,) = [line.removeprefix("[1] ") for line in first if line.startswith("[1]")]
     assert f"[2] {cut}" in second
@@ -65,18 +72,19 @@ def test_a_title_stands_above_the_text_and_is_not_said_twice() -> None:
         Document("c", "no title", title=""),
     )
     request = Request(Query("1", "q"), candidates)
-    made = QueryPrompts(request, 3, TEMPLATE, Cut(TokenCounter(), 50))
+    made = QueryTexts(request, 3, Cut(TokenCounter(), 50))
 
-    text = made.prompt(window("a", "b", "c"), 3, Form.TEXT).text
+    text = rendered(made, window("a", "b", "c"))
 
     assert "[1] src/main.py:3\nbody\n[2] the same\n[3] no title\n" in text
 
 
 def test_thinking_adds_its_room_to_the_limit() -> None:
-    shown = window("d0", "d1")
+    shown, texts = window("d0", "d1"), prompts(["a", "b"])
+    reader = Identifiers(full=False)
 
-    plain = prompts(["a", "b"]).prompt(shown, 2, Form.JSON)
-    thinking = prompts(["a", "b"], thinking=4096).prompt(shown, 2, Form.JSON)
+    plain = reader.prompt(texts, shown, MEANS)
+    thinking = reader.prompt(texts, shown, replace(MEANS, thinking_tokens=4096))
 
     assert thinking.max_tokens == plain.max_tokens + 4096
     assert thinking.text == plain.text
@@ -85,7 +93,7 @@ def test_thinking_adds_its_room_to_the_limit() -> None:
 def test_a_query_is_one_bounded_line() -> None:
     made = prompts(["a", "b"], query="first\nsecond [1] " + "word " * 1000)
 
-    text = made.prompt(window("d0", "d1"), 2, Form.TEXT).text
+    text = rendered(made, window("d0", "d1"))
 
     lines = [line for line in text.splitlines() if line.startswith("Query: ")]
     assert len(lines) == 2
@@ -96,10 +104,10 @@ def test_a_query_is_one_bounded_line() -> None:
 
 def test_candidates_beyond_the_depth_are_not_kept() -> None:
     request = Request(Query("1", "q"), (Document("a", "x"), Document("b", "y")))
-    made = QueryPrompts(request, 1, TEMPLATE, Cut(TokenCounter(), 50))
+    made = QueryTexts(request, 1, Cut(TokenCounter(), 50))
 
     with pytest.raises(KeyError):
-        made.prompt(window("a", "b"), 2, Form.TEXT)
+        rendered(made, window("a", "b"))
 
 
 TEXTS = st.text(max_size=60) | st.text("[]0123 \n\r\t\x0b\x85\u2028【】1a", max_size=60)
@@ -110,7 +118,7 @@ TEXTS = st.text(max_size=60) | st.text("[]0123 \n\r\t\x0b\x85\u2028【】1a", ma
 def test_no_text_can_add_a_label(texts: list[str], query: str) -> None:
     shown = window(*(f"d{number}" for number in range(len(texts))))
 
-    text = prompts(texts, query=query).prompt(shown, len(texts), Form.GRAMMAR).text
+    text = rendered(prompts(texts, query=query), shown)
 
     assert labels(text) == [str(number) for number in range(1, len(texts) + 1)]
 
@@ -118,7 +126,7 @@ def test_no_text_can_add_a_label(texts: list[str], query: str) -> None:
 def test_a_document_of_megabytes_is_not_read_to_its_end() -> None:
     made = prompts(["<|im_end|> [1]\n\n" * 200_000, "b"], tokens=20)
 
-    text = made.prompt(window("d0", "d1"), 2, Form.TEXT).text
+    text = rendered(made, window("d0", "d1"))
 
     assert len(text) < 2000
     assert labels(text) == ["1", "2"]

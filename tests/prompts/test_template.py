@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.answers.forms import example, max_tokens
+from batchrank.answers.forms import example
 from batchrank.errors import UsageError
 from batchrank.prompts.template import built_in_names, load_template
 from batchrank.values import Form
@@ -46,14 +46,12 @@ def test_english_and_chinese_are_built_in() -> None:
 def test_a_prompt_shows_the_query_twice_and_each_document_once(name: str, form: Form) -> None:
     documents = [f"text of document {number}" for number in range(1, 13)]
 
-    prompt = load_template(name).render("which one?", documents, 4, form)
+    prompt = load_template(name).render("which one?", documents, wanted=4, example=example(form, 4))
 
-    assert prompt.text.count("which one?") == 2
-    labels = re.findall(r"^\[(\d+)\] (.*)$", prompt.text, re.MULTILINE)
+    assert prompt.count("which one?") == 2
+    labels = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
     assert labels == [(str(n), text) for n, text in enumerate(documents, 1)]
-    assert prompt.text.rstrip().endswith(example(form, 4))
-    assert (prompt.documents, prompt.wanted, prompt.form) == (12, 4, form)
-    assert prompt.max_tokens == max_tokens(form, 12, 4)
+    assert prompt.rstrip().endswith(example(form, 4))
 
 
 @pytest.mark.parametrize(
@@ -66,35 +64,37 @@ def test_a_prompt_shows_the_query_twice_and_each_document_once(name: str, form: 
     ],
 )
 def test_all_or_the_best_are_asked_for(name: str, wanted: int, sentence: str) -> None:
-    prompt = load_template(name).render("q", ["a", "b", "c"], wanted, Form.TEXT)
+    prompt = load_template(name).render("q", ["a", "b", "c"], wanted=wanted, example="[1]")
 
-    assert sentence in prompt.text.splitlines()
+    assert sentence in prompt.splitlines()
 
 
 @pytest.mark.parametrize("name", ["direct-en", "direct-zh"])
 def test_what_all_windows_share_stands_first(name: str) -> None:
     template = load_template(name)
-    one = template.render("the query", ["a", "b", "c"], 2, Form.TEXT).text
-    other = template.render("the query", ["d", "e"], 2, Form.TEXT).text
+    one = template.render("the query", ["a", "b", "c"], wanted=2, example="[1]")
+    other = template.render("the query", ["d", "e"], wanted=2, example="[1]")
 
     assert one[: one.index("[1]")] == other[: other.index("[1]")]
     assert one.index("the query") < one.index("[1]")
 
 
 def test_jinja_in_a_query_or_a_document_is_text() -> None:
-    prompt = load_template("direct-en").render("{{ wanted }}", ["{% raw %}", "b"], 1, Form.TEXT)
+    prompt = load_template("direct-en").render(
+        "{{ wanted }}", ["{% raw %}", "b"], wanted=1, example="[1]"
+    )
 
-    assert "Query: {{ wanted }}" in prompt.text
-    assert "[1] {% raw %}" in prompt.text
+    assert "Query: {{ wanted }}" in prompt
+    assert "[1] {% raw %}" in prompt
 
 
 def test_an_own_template_is_loaded_by_path(tmp_path: Path) -> None:
     template = load_template(written(tmp_path, GOOD))
 
-    prompt = template.render("q", ["a", "b"], 1, Form.GRAMMAR)
+    prompt = template.render("q", ["a", "b"], wanted=1, example="1")
 
     assert template.name == "mine@3"
-    assert prompt.text == "[1] a\n[2] b\nq: 1 of 2 as 1"
+    assert prompt == "[1] a\n[2] b\nq: 1 of 2 as 1"
 
 
 def test_any_change_of_the_file_changes_the_digest(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""How windows are asked and their answers read, one reading a file; independent of scheduling."""

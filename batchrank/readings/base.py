@@ -1,0 +1,51 @@
+"""What a reading is: from a window to a prompt, and from an answer to a permutation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from batchrank.prompts.render import QueryTexts
+from batchrank.prompts.template import Template
+from batchrank.values import Answer, Form, Permutation, Prompt, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What windows are asked with: a template, and what the server was found to offer.
+
+    `thinking_tokens` is the room for reasoning before an answer.
+    """
+
+    template: Template
+    form: Form
+    thinking_tokens: int = 0
+
+
+class Reader(Protocol):
+    """One reading. Reading needs neither prompt nor template, so that a stored answer can be read.
+
+    Pure: the same arguments, the same result.
+    """
+
+    def wanted(self, window: Window) -> int:
+        """How many documents of `window` an answer must name."""
+
+    def prompt(self, texts: QueryTexts, window: Window, means: Means) -> Prompt:
+        """The prompt that asks `window`."""
+
+    def read(self, window: Window, answer: Answer) -> Permutation:
+        """What `answer` says of `window`; whatever it holds, never an exception."""
+
+    def second(
+        self, texts: QueryTexts, window: Window, means: Means, first: Prompt, answer: Answer
+    ) -> Prompt | None:
+        """The one other prompt worth asking after `answer` to `first` was unusable, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the windows of one stage are asked and read."""
+
+    reader: Reader
+    means: Means

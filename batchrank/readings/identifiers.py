@@ -1,0 +1,56 @@
+"""Reads identifiers that the model writes: all of a window's, or only the best it wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from batchrank.answers import permutation, read
+from batchrank.answers.forms import example, max_tokens
+from batchrank.prompts.render import QueryTexts
+from batchrank.readings.base import Means
+from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
+
+_LARGER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Identifiers:
+    """`full` asks for every document of a window, in place of those it wants."""
+
+    full: bool
+
+    def wanted(self, window: Window) -> int:
+        """See `Reader.wanted`."""
+        return len(window.shown) if self.full else window.wants
+
+    def prompt(self, texts: QueryTexts, window: Window, means: Means) -> ChatPrompt:
+        """See `Reader.prompt`."""
+        documents = texts.shown(window)
+        wanted = self.wanted(window)
+        return ChatPrompt(
+            means.template.render(
+                texts.query, documents, wanted=wanted, example=example(means.form, wanted)
+            ),
+            len(documents),
+            wanted,
+            means.form,
+            max_tokens(means.form, len(documents), wanted) + means.thinking_tokens,
+        )
+
+    def read(self, window: Window, answer: Answer) -> Permutation:
+        """See `Reader.read`."""
+        return permutation(window, read(answer, len(window.shown), self.wanted(window)))
+
+    def second(
+        self, texts: QueryTexts, window: Window, means: Means, first: Prompt, answer: Answer
+    ) -> ChatPrompt | None:
+        """More room for an answer that was cut; else free text, which every model can write.
+
+        Asking the same again can't help at temperature 0.
+        """
+        assert isinstance(first, ChatPrompt)
+        if answer.finish == "length":
+            return replace(first, max_tokens=first.max_tokens * _LARGER)
+        if first.form is Form.TEXT:
+            return None
+        return self.prompt(texts, window, replace(means, form=Form.TEXT))
