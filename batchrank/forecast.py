@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, field
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
-from batchrank.asker import Asked, wanted_of
+from batchrank.asker import Asked
 from batchrank.errors import LineError
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
 from batchrank.job import Job
 from batchrank.keys import line_digest, short_hash
-from batchrank.prompts.render import QueryPrompts
+from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.reranker import Reranker
 from batchrank.slots import Priority
-from batchrank.values import Prompt, Status, Window
+from batchrank.values import ChatPrompt, Prompt, Status, Window
 
 _GENERATED = {"grammar": 2.0, "regex": 2.0, "json": 3.0, "text": 6.0}
 """Tokens an identifier takes in each form, separators in; JSON has a frame of about ten beside."""
@@ -53,15 +53,16 @@ class _Counts:
         self._prompts: set[int] = set()
 
     async def ask_round(
-        self, windows: Sequence[Window], prompts: QueryPrompts, _priority: Priority
+        self, windows: Sequence[Window], texts: QueryTexts, _priority: Priority
     ) -> list[Asked]:
         forecast = self._forecast
         asked = []
         for window in windows:
-            wanted = wanted_of(window, full=self._job.spec.answer == "full")
-            prompt = prompts.prompt(window, wanted, self._job.profile.form)
+            way = self._job.ways[window.stage]
+            wanted = way.reader.wanted(window)
+            prompt = way.reader.prompt(texts, window, way.means)
             forecast.windows += 1
-            if (text := short_hash(prompt.text)) not in self._prompts:
+            if (text := short_hash(text_of(prompt))) not in self._prompts:
                 self._prompts.add(text)
                 self._count(prompt)
             everything = Reading(tuple(range(1, len(window.shown) + 1)), Status.OK)
@@ -70,13 +71,20 @@ class _Counts:
 
     def _count(self, prompt: Prompt) -> None:
         forecast = self._forecast
-        tokens = self._job.cut.counter.count(prompt.text)
+        tokens = self._job.cut.counter.count(text_of(prompt))
         forecast.calls += 1
         forecast.prompt_tokens += tokens
-        forecast.completion_tokens += round(_GENERATED[prompt.form] * prompt.wanted)
+        forecast.completion_tokens += _generated(prompt)
         forecast.largest_prompt = max(forecast.largest_prompt, tokens)
         if len(forecast.samples) < self._samples:
             forecast.samples.append(prompt)
+
+
+def _generated(prompt: Prompt) -> int:
+    """Tokens of an answer; likelihoods and relevances generate none."""
+    if not isinstance(prompt, ChatPrompt):
+        return 0
+    return min(prompt.max_tokens, round(_GENERATED[prompt.form] * prompt.wanted))
 
 
 async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
@@ -87,7 +95,7 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
     """
     found = Forecast()
     counts = _Counts(job, found, samples)
-    reranker = Reranker(job.strategy, job.spec.depth, job.template, job.cut, counts)
+    reranker = Reranker(job.strategy, job.spec.depth, job.cut, counts)
     holders: dict[int, bytes] = {}
     blocks = read_lines(source, job.spec.limit)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:
