@@ -12,6 +12,7 @@ import typer
 from batchrank import __version__
 from batchrank.cli.check import check, doctor
 from batchrank.cli.look import export, inspect, status
+from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
 from batchrank.cli.talk import printable
 from batchrank.errors import BatchrankError
@@ -35,6 +36,8 @@ for command, panel in (
     (export, "Look"),
 ):
     app.command(rich_help_panel=panel)(command)
+app.command("eval", rich_help_panel="Measure")(evaluate_command)
+app.command("compare", rich_help_panel="Measure")(compare_command)
 
 _DEBUG = "BATCHRANK_DEBUG"
 

@@ -1,0 +1,265 @@
+"""`batchrank eval` and `batchrank compare`: is it better, by how much, how surely, at what cost."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Container, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from batchrank.cli import options
+from batchrank.cli.loop import run_loop
+from batchrank.cli.measured import (
+    comparison_lines,
+    evaluation_lines,
+    likeness_lines,
+    spending_lines,
+)
+from batchrank.comparison import (
+    Comparison,
+    Evaluation,
+    compare_runs,
+    evaluate_run,
+    hurt_and_helped,
+    likenesses,
+)
+from batchrank.errors import UsageError
+from batchrank.evaluation import DEFAULT_MEASURES, Scored, parse_measures
+from batchrank.formats.trec import read_qrels
+from batchrank.formats.wording import quoted
+from batchrank.jobspec import Cost, load_spec
+from batchrank.runs import MeasuredRun, is_store, read_run, read_store
+from batchrank.significance import Test
+from batchrank.worth import YARDSTICK, Worth, worth
+
+_MOST_RUNS = 26
+
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Measure as ir_measures names it, repeatable (default "
+        f"{', '.join(DEFAULT_MEASURES)}).",
+        show_default=False,
+    ),
+]
+TestName = Annotated[
+    str, typer.Option("--test", metavar="randomisation|t", help="Paired significance test.")
+]
+
+
+def evaluate_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN_OR_STORE",
+            help="TREC run, batchrank's output, or a store (STORE#ID for one of its runs).",
+        ),
+    ],
+    qrels: Annotated[Path, typer.Option("--qrels", help="Judgements, in TREC format.")],
+    number: options.RunNumber = None,
+    measure: Measures = None,
+    first_stage: Annotated[
+        Path | None,
+        typer.Option("--first-stage", metavar="RUN", help="First stage, as a run or the input."),
+    ] = None,
+    test: TestName = "randomisation",
+    job: Annotated[
+        Path | None, typer.Option("--job", help="Job spec whose [cost] the run is to be worth.")
+    ] = None,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Show every query.")] = False,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Measure a run beside its first stage: the change, how sure it is, what it cost."""
+    chosen = _test(test)
+    cost = _cost(job)
+    yardstick = () if cost is None else (YARDSTICK,)
+    measures = parse_measures([*(measure or DEFAULT_MEASURES), *yardstick])
+    judged = read_qrels(qrels)
+    run = _read(source, number, judged)
+    if cost is not None and run.spending is None:
+        raise UsageError(f"--job weighs the cost of a run in a store; {quoted(source)} is none")
+    first = None if first_stage is None else _read(first_stage, None, judged)
+    found = evaluate_run(measures, judged, run, first, chosen)
+    rows = run.rows.total()
+    price: Worth | None = None
+    if cost is not None and run.spending is not None:
+        gains = {made.measure: made.difference for made in found.changes}
+        price = worth(cost, run.spending, rows, gains.get(YARDSTICK))
+    if as_json:
+        _print_json(_evaluation_value(found, price))
+        return
+    lines = evaluation_lines(found, per_query=per_query)
+    if run.spending is not None and rows:
+        lines += ["", *spending_lines(run.spending, rows, price)]
+    typer.echo("\n".join(lines))
+
+
+def compare_command(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN RUN...", help="Two or more, each as for `eval`: files, STORE or STORE#ID."
+        ),
+    ],
+    qrels: Annotated[
+        Path | None,
+        typer.Option("--qrels", help="Judgements; without them: how alike the rankings are."),
+    ] = None,
+    measure: Measures = None,
+    test: TestName = "randomisation",
+    cutoff: Annotated[
+        int, typer.Option("--cutoff", min=1, help="Of overlap@k, without --qrels.")
+    ] = 10,
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Measure runs beside one another, or say how alike they are where nothing is judged."""
+    chosen = _test(test)
+    if not 2 <= len(sources) <= _MOST_RUNS:
+        raise UsageError(f"compare takes 2 to {_MOST_RUNS} runs, not {len(sources)}")
+    if qrels is None:
+        if measure:
+            raise UsageError("--measure needs judgements: give --qrels")
+        runs = [_read(source, None, None) for source in sources]
+        alike = likenesses(runs, cutoff)
+        if as_json:
+            named = [_run_value(run) for run in runs]
+            _print_json({"runs": named, "cutoff": cutoff, "likeness": alike})
+        else:
+            typer.echo("\n".join(likeness_lines(runs, alike, cutoff)))
+        return
+    measures = parse_measures(measure or DEFAULT_MEASURES)
+    judged = read_qrels(qrels)
+    runs = [_read(source, None, judged) for source in sources]
+    found = compare_runs(measures, judged, runs, chosen)
+    if as_json:
+        _print_json(_comparison_value(found))
+    else:
+        typer.echo("\n".join(comparison_lines(found)))
+
+
+def _test(name: str) -> Test:
+    if name == "randomisation":
+        return "randomisation"
+    if name == "t":
+        return "t"
+    raise UsageError(f"--test {name}: use randomisation or t")
+
+
+def _read(source: Path, number: int | None, wanted: Container[str] | None) -> MeasuredRun:
+    named = re.fullmatch(r"(.+)#(\d+)", str(source))
+    if named and not source.exists():
+        if number is not None:
+            raise UsageError(f"{source} names a run already: leave --run out")
+        source, number = Path(named[1]), int(named[2])
+    if is_store(source):
+        return run_loop(read_store(source, number, wanted))
+    if number is not None:
+        raise UsageError(f"{quoted(source)} is no store, so it has no run {number}")
+    return read_run(source, wanted)
+
+
+def _cost(job: Path | None) -> Cost | None:
+    if job is None:
+        return None
+    cost = load_spec(job, {}).cost
+    if cost is None:
+        raise UsageError(f"job spec {job} has no [cost] section: add gpu_hour and gpus")
+    return cost
+
+
+def _evaluation_value(found: Evaluation, price: Worth | None) -> dict[str, object]:
+    """All that `eval` found: `before` is null where no first stage is known."""
+    hurt, helped = hurt_and_helped(found.queries)
+    changes = {made.measure: made for made in found.changes}
+    return {
+        **_run_value(found.run),
+        "first_stage": found.first_stage,
+        "queries": found.judged,
+        "test": found.test,
+        "measures": [
+            {
+                "measure": name,
+                "before": changes[name].before if name in changes else None,
+                "after": scored.value,
+                **(asdict(changes[name].difference) if name in changes else {}),
+            }
+            for name, scored in found.scored.items()
+        ],
+        "most_hurt": hurt,
+        "most_helped": helped,
+        "missing": found.missing,
+        "missing_in_first_stage": found.first_missing,
+        "per_query": [
+            {
+                "qid": qid,
+                "query": found.texts.get(qid),
+                "before": _values(found.first_scored, qid),
+                "after": _values(found.scored, qid),
+            }
+            for qid in _qids(found.scored)
+        ],
+        "spending": found.run.spending,
+        "worth": price,
+    }
+
+
+def _comparison_value(found: Comparison) -> dict[str, object]:
+    """All that `compare` found; `first` and `second` count the runs from 0."""
+    return {
+        "runs": [
+            {
+                **_run_value(run),
+                "measures": {name: values.value for name, values in scored.items()},
+                "missing": missing,
+            }
+            for run, scored, missing in zip(found.runs, found.scored, found.missing, strict=True)
+        ],
+        "queries": found.judged,
+        "test": found.test,
+        "pairs": [
+            {
+                "measure": pair.change.measure,
+                "first": pair.first,
+                "second": pair.second,
+                **asdict(pair.change.difference),
+                "p_holm": pair.corrected,
+            }
+            for pair in found.pairs
+        ],
+        "per_query": [
+            {
+                "qid": qid,
+                "query": found.texts.get(qid),
+                "runs": [_values(scored, qid) for scored in found.scored],
+            }
+            for qid in _qids(found.scored[0])
+        ],
+    }
+
+
+def _run_value(run: MeasuredRun) -> dict[str, object]:
+    return {
+        "run": run.name,
+        "rows": {str(status): count for status, count in run.rows.items()},
+        "repeated_rows": run.repeated,
+        "without_judgements": run.unwanted,
+    }
+
+
+def _qids(scored: Mapping[str, Scored]) -> list[str]:
+    return sorted({qid for values in scored.values() for qid in values.by_query})
+
+
+def _values(scored: Mapping[str, Scored], qid: str) -> dict[str, float]:
+    return {name: values.by_query[qid] for name, values in scored.items() if qid in values.by_query}
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")

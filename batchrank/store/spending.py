@@ -1,0 +1,54 @@
+"""What the answers of a run took, those it paid for apart from those that were there before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from batchrank.store.connection import connect, store_errors
+from batchrank.values import Usage
+
+_CALLS = """
+    SELECT run IN (SELECT value FROM json_each(:runs)) AS paid,
+           count(*), sum(prompt_tokens), sum(completion_tokens), sum(seconds)
+    FROM answers
+    WHERE run IN (SELECT value FROM json_each(:runs))
+       OR id IN (SELECT value FROM json_each(:answers))
+    GROUP BY paid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Answered calls: `seconds` is the sum of the times from sending to the last byte."""
+
+    number: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+
+async def read_calls(
+    path: Path, runs: Iterable[int], answers: Iterable[int]
+) -> tuple[Calls, Calls]:
+    """The calls that `runs` paid for, and those of `answers` (numbers) that other runs had paid.
+
+    Raises StoreError.
+    """
+    parameters = {
+        "runs": orjson.dumps(list(runs)).decode(),
+        "answers": orjson.dumps(list(answers)).decode(),
+    }
+    connection = await connect(path, create=False)
+    try:
+        with store_errors(path):
+            rows = list(await connection.execute_fetchall(_CALLS, parameters))
+    finally:
+        await connection.close()
+    calls = {
+        bool(paid): Calls(number, Usage(prompt, completion), seconds)
+        for paid, number, prompt, completion, seconds in rows
+    }
+    return calls.get(True, Calls()), calls.get(False, Calls())
