@@ -38,9 +38,10 @@ model: $(MODEL)  ## fetch the weights of the demo (92 MB) and check them
 lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirements
 	$(LOCK) pyproject.toml -o requirements/runtime.txt
 	$(LOCK) pyproject.toml --extra embedded -c requirements/runtime.txt -o requirements/embedded.txt
+	$(LOCK) pyproject.toml --extra eval -c requirements/embedded.txt -o requirements/eval.txt
 	$(LOCK) requirements/build.in -c requirements/embedded.txt -o requirements/build.txt
-	$(LOCK) requirements/dev.in -c requirements/embedded.txt -c requirements/build.txt \
-	    -o requirements/dev.txt
+	$(LOCK) requirements/dev.in -c requirements/embedded.txt -c requirements/eval.txt \
+	    -c requirements/build.txt -o requirements/dev.txt
 
 clean:  ## remove all that make, the demo and the tools have made
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.*
@@ -53,8 +54,10 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml requirements/build.txt requirements/embedded.txt
-	$(PIP) install -q --require-hashes -r requirements/build.txt -r requirements/embedded.txt
+$(VENV)/.installed: $(VENV)/.created pyproject.toml requirements/build.txt requirements/embedded.txt \
+    requirements/eval.txt
+	$(PIP) install -q --require-hashes -r requirements/build.txt -r requirements/embedded.txt \
+	    -r requirements/eval.txt
 	$(PIP) install -q --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
