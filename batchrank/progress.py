@@ -54,8 +54,7 @@ class Progress:
         done = self.share_done
         if not done or not self.finished:
             return None
-        share_known = self.known / self.lines * done if self.lines else 0.0
-        ranked = done - share_known
+        ranked = done - (self.share_read or 0.0) * self.known / self.lines
         return self.seconds * (1 - done) / ranked if ranked > 0 else None
 
 

@@ -50,7 +50,9 @@ def status(
         _print_json({**asdict(run), "queries": queries, "windows": asdict(totals.tally)})
         return
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
-    typer.echo(f"run {run.id} of {run.input}, begun {started:%Y-%m-%d %H:%M:%S}: {_ending(run)}")
+    typer.echo(
+        f"run {run.id} of {printable(run.input)}, begun {started:%Y-%m-%d %H:%M:%S}: {_ending(run)}"
+    )
     typer.echo(f"model {printable(run.settings['model'])}, template {run.settings['template']}")
     for line in totals_lines(totals):
         typer.echo(line)

@@ -57,7 +57,7 @@ class Talk:
             total = None if share is None else 1.0
             self._bar.update(self._task, total=total, completed=share or 0, told=told(progress))
         elif progress.seconds >= self._next_line:
-            self._next_line += _SECONDS_A_LINE
+            self._next_line = progress.seconds + _SECONDS_A_LINE
             self.say(told(progress))
 
 
