@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeVar
+from pathlib import Path
 
 from batchrank.asker import Asker, Manner
-from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
+from batchrank.errors import BatchrankError, RejectedError, StoppedError, StoreInUseError
 from batchrank.formats.lines import read_lines
-from batchrank.gates import is_hopeless, rejections
-from batchrank.intake import Intake, NewQuery
+from batchrank.gates import Canaries, is_hopeless, worse_canaries
+from batchrank.intake import Intake, NewQuery, Order
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec
+from batchrank.keys import short_hash
 from batchrank.preflight import Profile
 from batchrank.progress import Progress, write_status
 from batchrank.prompts.template import load_template
 from batchrank.reranker import Reranker, needs_ranking, unranked
-from batchrank.results import rejected_name, write_results
 from batchrank.session import Session
 from batchrank.slots import Slots
+from batchrank.stopping import Stopping
+from batchrank.store.history import last_night, show_instead
 from batchrank.store.lock import store_lock
-from batchrank.store.store import Run, Store, Totals
+from batchrank.store.store import Run, Store
 from batchrank.values import QueryStatus, RankedQuery
+from batchrank.verdict import Report, conclude
 
 GRACE_SECONDS = 25.0
 """How long a clean stop waits for calls in flight; Kubernetes kills after 30, systemd after 90."""
@@ -34,48 +38,20 @@ _UNTOLD_SLOTS = {"ollama": 4}
 """Calls in flight where the server doesn't say how many it works on; 16 for all others."""
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
-_EXAMPLES = 3
-_ORDERLY = (StoppedError, RejectedError)
-"""Reasons to stop that are an outcome with a report, not a failure."""
+_LOCK_SECONDS = 1.0
+"""How often a store that is in use is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences."""
+class _Rerankers:
+    """One that ranks in full, and one that drops the optional passes where the job allows it.
 
-    run: Run
-    exit_code: int
-    reasons: list[str]
-    examples: list[str]
-    totals: Totals
-    progress: Progress
-    warnings: list[str]
-    output: str | None
-    left_out: list[str]
+    `reduced_job` is the number of the job that the second one's rankings belong to.
+    """
 
-    def summary(self) -> dict[str, object]:
-        """What is kept of a run in the store, and printed with --json."""
-        spent = self.progress.spent
-        return {
-            "run": self.run.id,
-            "exit_code": self.exit_code,
-            "reasons": self.reasons,
-            "queries": {str(status): n for status, n in self.totals.queries.items()},
-            "windows": asdict(self.totals.tally),
-            "already_finished": self.progress.known,
-            "calls": spent.calls,
-            "calls_saved": spent.saved,
-            "retries": spent.retries,
-            "prompt_tokens": spent.usage.prompt_tokens,
-            "completion_tokens": spent.usage.completion_tokens,
-            "seconds": round(self.progress.seconds, 3),
-            "output": self.output,
-            "left_out": self.left_out,
-            "warnings": self.warnings,
-        }
-
-
-T = TypeVar("T")
+    full: Reranker
+    reduced: Reranker | None = None
+    reduced_job: int = 0
 
 
 class Runner:
@@ -91,6 +67,7 @@ class Runner:
         output: str,
         *,
         fresh: bool,
+        retry_fallbacks: bool = False,
         say: Callable[[str], None],
         tick: Callable[[Progress], None],
     ) -> None:
@@ -98,31 +75,26 @@ class Runner:
         self._source = source
         self._output = output
         self._fresh = fresh
+        self._again = retry_fallbacks
         self._say = say
         self._tick = tick
         self._progress = Progress()
-        self._stopped: BatchrankError | None = None
-        self._stopping = asyncio.Event()
+        self._stopping = Stopping()
         self._asker: Asker | None = None
         self._queries: set[asyncio.Task[None]] = set()
-        self._bad_answers: list[int] = []
         self._slots: Slots | None = None
         self._intake: Intake | None = None
+        self._pace = Pace(None)
+        self._canaries: Canaries | None = None
 
     @property
     def is_stopping(self) -> bool:
         """Whether `stop` was called."""
-        return self._stopping.is_set()
+        return self._stopping.reason is not None
 
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""
-        # The first reason tells why, and later ones follow from it; only a failure weighs more.
-        if self._stopped is None or (
-            isinstance(self._stopped, _ORDERLY) and not isinstance(reason, _ORDERLY)
-        ):
-            self._stopped = reason
-        if not self._stopping.is_set():
-            self._stopping.set()
+        if self._stopping.stop(reason):
             self._progress.state = "stopping"
             if self._asker is not None:
                 self._asker.stop()
@@ -142,12 +114,12 @@ class Runner:
         spec = self._spec
         # What can't be used as given is said before a store is made or a model waited for.
         template = await asyncio.to_thread(load_template, spec.template)
-        if self._source != "-":
+        if await asyncio.to_thread(Path(self._source).is_file):  # a pipe can be read only once
             await asyncio.to_thread(next, read_lines(self._source))
+        if spec.gate_qrels is not None:
+            self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
         async with AsyncExitStack() as stack:
-            lock = store_lock(spec.store)
-            await asyncio.to_thread(lock.__enter__)
-            stack.push(lock)
+            await self._lock(stack)
             self._store = store = await Store.open(spec.store, create=True)
             stack.push_async_callback(store.close)
             ticker = asyncio.create_task(self._keep_ticking())
@@ -155,19 +127,74 @@ class Runner:
             session = await stack.enter_async_context(Session(spec, template, store, self._say))
             profile = session.remembered
             if profile is None:
-                profile = await self._unless_stopped(session.open(resuming=False))
+                profile = await self._stopping.unless(session.open(resuming=False))
             while True:
                 job = Job(spec, template, profile)
                 resuming = await store.is_interrupted(job.key)
+                deadline = await self._set_pace(job)
                 run = await store.begin_run(
-                    job.key, job.settings, self._source, self._output, fresh=self._fresh
+                    job.key,
+                    job.settings,
+                    self._source,
+                    self._output,
+                    fresh=self._fresh,
+                    deadline=deadline,
                 )
-                self._intake = intake = Intake(self._source, spec.limit, store, run, job.key)
-                other = await self._rank_all(session, job, run, intake, resuming=resuming)
+                order = self._order(job)
+                self._intake = Intake(self._source, spec.limit, store, run, job, order)
+                other = await self._rank_all(session, job, run, self._intake, resuming=resuming)
                 if other is None:
-                    return await self._finish(run, intake)
+                    return await self._finish(run, self._intake)
                 self._say("the model server is not what it was last time: this is another job")
                 profile = other
+
+    async def _lock(self, stack: AsyncExitStack) -> None:
+        """Hold the store's lock until `stack` is left; wait for it where the spec says so."""
+        waits = False
+        while True:
+            lock = store_lock(self._spec.store)
+            try:
+                await asyncio.to_thread(lock.__enter__)
+            except StoreInUseError as error:
+                if not self._spec.wait_for_lock:
+                    raise
+                if not waits:
+                    self._say(f"waiting: {error}")
+                waits = True
+                await self._stopping.unless(asyncio.sleep(_LOCK_SECONDS))
+            else:
+                stack.push(lock)
+                return
+
+    async def _set_pace(self, job: Job) -> float | None:
+        """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
+        spec = self._spec
+        ends: list[float] = []
+        now = time.time()
+        if spec.time_limit is not None:
+            ends.append(now + parse_duration(spec.time_limit))
+        if spec.deadline is not None:
+            last = await last_night(self._store, job.key)
+            night = Night(*last) if last else None
+            ends.append(next_deadline(parse_clock(spec.deadline), now, night))
+        if not ends:
+            return None
+        seconds = min(ends) - now
+        self._pace = Pace(seconds)
+        if seconds > 0:
+            late = StoppedError("the time is up; queries that were open go on next time")
+            asyncio.get_running_loop().call_later(seconds, self.stop, late)
+        return min(ends)
+
+    def _order(self, job: Job) -> Order:
+        canaries = self._canaries
+        reduced = replace(job, spec=job.spec.without_optional_passes())
+        return Order(
+            by_urgency=canaries is not None or self._pace.left is not None,
+            canaries=canaries.hashes if canaries else frozenset(),
+            reduced=reduced if job.spec.degrade else None,
+            again=self._again,
+        )
 
     async def _rank_all(
         self, session: Session, job: Job, run: Run, intake: Intake, *, resuming: bool
@@ -177,20 +204,26 @@ class Runner:
         Returns the server's profile where it turns out, before the first call, that it is not the
         one that `job` is about; None otherwise.
         """
-        reranker: Reranker | None = None
+        rerankers: _Rerankers | None = None
         room = asyncio.Semaphore(_OPEN_QUERIES)
         sequence = count()
+        canaries = self._canaries
         self._progress.state = "ranking"
         async with asyncio.TaskGroup() as group:
             try:
                 async for new in self._new_queries(intake):
-                    if reranker is None and needs_ranking(new.request, job.spec.depth):
-                        profile = await self._unless_stopped(session.open(resuming=resuming))
-                        if Job(job.spec, job.template, profile).key != job.key:
+                    if canaries is not None and not new.canary:
+                        await self._judge(run, canaries)
+                        canaries = None
+                    await self._stopping.unless(self._room(room))
+                    if not self._pace.has_room:
+                        raise StoppedError("the time that is left is not enough for another query")
+                    if rerankers is None and needs_ranking(new.request, job.spec.depth):
+                        profile = await self._stopping.unless(session.open(resuming=resuming))
+                        if replace(job, profile=profile).key != job.key:
                             return profile
-                        reranker = self._make_reranker(session, job, run)
-                    await self._unless_stopped(self._room(room))
-                    task = group.create_task(self._rank(run, new, reranker, next(sequence)))
+                        rerankers = await self._make_rerankers(session, job, run, intake)
+                    task = group.create_task(self._rank(run, new, rerankers, next(sequence)))
                     self._queries.add(task)
                     task.add_done_callback(self._queries.discard)
                     task.add_done_callback(lambda _: room.release())
@@ -199,9 +232,16 @@ class Runner:
                 self.stop(error)
         return None
 
+    async def _judge(self, run: Run, canaries: Canaries) -> None:
+        """Wait for the judged queries; RejectedError where they came out worse than before."""
+        while self._queries:
+            await self._stopping.unless(asyncio.wait(self._queries))
+        if worse := await worse_canaries(self._store, run, canaries):
+            raise RejectedError(f"{worse.reason}; the rest was not ranked")
+
     async def _new_queries(self, intake: Intake) -> AsyncIterator[NewQuery]:
         blocks = intake.blocks()
-        while (block := await self._unless_stopped(anext(blocks, None))) is not None:
+        while (block := await self._stopping.unless(anext(blocks, None))) is not None:
             for new in block:
                 yield new
 
@@ -211,7 +251,9 @@ class Runner:
         if self._asker is not None:
             await self._asker.hungry()
 
-    def _make_reranker(self, session: Session, job: Job, run: Run) -> Reranker:
+    async def _make_rerankers(
+        self, session: Session, job: Job, run: Run, intake: Intake
+    ) -> _Rerankers:
         profile = job.profile
         slots = Slots(self._spec.concurrency or capacity_of(profile))
         manner = Manner(
@@ -225,29 +267,47 @@ class Runner:
         self._asker = asker
         self._progress.spent = asker.spent
         self._progress.capacity = slots.capacity
-        return Reranker(job.strategy, self._spec.depth, job.cut, asker)
+        full = Reranker(job.strategy, self._spec.depth, job.cut, asker)
+        if (other := intake.reduced_job) is None:
+            return _Rerankers(full)
+        reduced = Reranker(other.strategy, self._spec.depth, other.cut, asker)
+        number, _ = await self._store.register_job(other.key, other.settings)
+        return _Rerankers(full, reduced, number)
 
     async def _rank(
-        self, run: Run, new: NewQuery, reranker: Reranker | None, sequence: int
+        self, run: Run, new: NewQuery, rerankers: _Rerankers | None, sequence: int
     ) -> None:
+        started = self._pace.start()
+        key, job = new.key, run.job
         try:
-            if reranker is None:  # no query so far had anything to ask
+            if rerankers is None:  # no query so far had anything to ask
                 ranked = unranked(new.request)
+            elif self._must_hurry(rerankers) and new.reduced_key is not None:
+                assert rerankers.reduced is not None
+                ranked = replace(await rerankers.reduced.rank(new.request, sequence), reduced=True)
+                key, job = new.reduced_key, rerankers.reduced_job
             else:
-                ranked = await reranker.rank(new.request, sequence)
+                ranked = await rerankers.full.rank(new.request, sequence)
             retry = ranked.status is QueryStatus.FAILED or ranked.tally.error > 0
-            await self._store.add_ranking(new.key, run.job, ranked, retry=retry)
+            await self._store.add_ranking(key, job, ranked, retry=retry)
+            if key != new.key:
+                await show_instead(self._store, run.id, short_hash(ranked.qid), new.key, key)
         except BatchrankError as error:
             self.stop(error)
         else:
+            self._pace.finish(started)
             self._count(ranked)
+
+    def _must_hurry(self, rerankers: _Rerankers) -> bool:
+        """Whether a query that starts now should do without its optional passes."""
+        if rerankers.reduced is None or self._intake is None:
+            return False
+        return self._pace.misses(self._intake.left)
 
     def _count(self, ranked: RankedQuery) -> None:
         progress = self._progress
         progress.finished += 1
         progress.tally += ranked.tally
-        if ranked.tally.bad and len(self._bad_answers) < _EXAMPLES:
-            self._bad_answers += [number for number in ranked.answers if number][:1]
         if is_hopeless(progress.tally, self._spec.max_fallback):
             tally = progress.tally
             self.stop(
@@ -258,58 +318,24 @@ class Runner:
             )
 
     async def _finish(self, run: Run, intake: Intake) -> Report:
-        """Judge what is there, write it where it is good enough, and record how the run ended."""
+        """Judge the run, write its result, and record how it ended."""
         self._progress.state = "writing"
-        totals = await self._store.totals(run.id)
-        reasons: list[str] = []
-        written: str | None = None
-        left_out: list[str] = []
-        if self._stopped is not None:
-            code = self._stopped.exit_code
-            reasons.append(str(self._stopped))
-        else:
-            reasons = rejections(totals, self._spec.max_fallback, self._spec.max_failed)
-            code = RejectedError.exit_code if reasons else 0
-            written = rejected_name(self._output) if reasons else self._output
-            if written is not None:
-                form = self._spec.format
-                left_out = await write_results(self._store, run, written, form, self._spec.top_k)
-        report = Report(
-            run=run,
-            exit_code=code,
-            reasons=reasons,
-            examples=await self._examples() if code == RejectedError.exit_code else [],
-            totals=totals,
+        report = await conclude(
+            self._store,
+            run,
+            self._spec,
+            self._output,
+            stopped=self._stopping.reason,
+            canaries=self._canaries,
+            intake=intake,
             progress=self._progress,
-            warnings=[f"{n} queries: {text}" for text, n in intake.warnings.items()],
-            output=written,
-            left_out=left_out,
         )
         self._update_progress()
-        await self._store.end_run(run.id, code, report.summary())
-        if self._stopped is not None and not isinstance(self._stopped, _ORDERLY):
-            raise self._stopped
+        await self._store.end_run(run.id, report.exit_code, report.summary())
+        if self._stopping.is_failure:
+            assert self._stopping.reason is not None
+            raise self._stopping.reason
         return report
-
-    async def _examples(self) -> list[str]:
-        answers = await self._store.answers(self._bad_answers[:_EXAMPLES])
-        return [answer.text for answer in answers.values()]
-
-    async def _unless_stopped(self, work: Awaitable[T]) -> T:
-        """Await `work`, or raise the reason to stop as soon as there is one."""
-        if self._stopped is not None:
-            raise self._stopped
-        task = asyncio.ensure_future(work)
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-            if not task.done():
-                task.cancel()
-        if self._stopped is not None and not task.done():
-            raise self._stopped
-        return await task
 
     async def _keep_ticking(self) -> None:
         while True:
@@ -326,7 +352,7 @@ class Runner:
         if self._intake is not None:
             progress.lines = self._intake.lines
             progress.known = self._intake.known
-            progress.open = len(self._queries)
+            progress.open = len(self._queries) + self._intake.left
             progress.share_read = self._intake.share_read
 
 
