@@ -1,0 +1,103 @@
+"""`batchrank check` looks at an input without a model, `doctor` at a server before a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.judge import JudgeServer
+from tests.cli.running import Row, batchrank, judge, serving, written
+
+
+def test_check_says_what_is_in_a_sound_input(source: Path) -> None:
+    said = batchrank("check", source)
+    assert said.code == 0
+    assert said.out.decode().startswith("3 queries in 3 lines, 0 repeated word for word, 0 failed")
+    assert said.err == ""
+    report = batchrank("check", source, "--json").json
+    assert (report["lines"], report["queries"]) == (3, 3)
+
+
+def test_check_names_the_lines_that_fail(rows: list[Row], tmp_path: Path) -> None:
+    other = {**rows[1], "query": {"qid": "q1", "text": "\x1b[31mred"}}
+    wrong = {"query": {"qid": "\x1b]0;title\x07", "text": "what"}, "candidates": [{"docid": "d"}]}
+    source = written(tmp_path / "in.jsonl", [*rows, b"{torn", other, wrong, rows[0]])
+    said = batchrank("check", source)
+    assert said.code == 2
+    text = said.out.decode()
+    for expected in ("1 repeated word for word, 3 failed", "line 4", "line 5", "line 6", "line 1"):
+        assert expected in text
+    assert text.replace("\n", "").isprintable()
+    assert batchrank("check", "-", stdin=source.read_bytes()).out == said.out
+    assert batchrank("check", source, "--limit", "3").code == 0
+
+
+def test_check_refuses_a_file_that_is_no_jsonl(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("qid,query,document\n1,a,b\n")
+    said = batchrank("check", source)
+    assert said.code == 2
+    assert "CSV" in said.err
+    assert said.out == b""
+
+
+def test_doctor_proves_and_measures(source: Path, server: JudgeServer, tmp_path: Path) -> None:
+    found = batchrank("doctor", source, "--base-url", server.url, "--window-size", "6", "--json")
+    assert found.code == 0, found.err
+    report = found.json
+    assert (report["url"], report["kind"], report["model"]) == (server.url, "vllm", "judge")
+    assert (report["form"], report["context"], report["warnings"]) == ("regex", 8192, [])
+    assert report["forecast"]["queries"] == 3
+    assert report["forecast"]["windows"] == report["forecast"]["calls"] == 9
+    assert report["prompt_tokens_per_second"] > 0
+    assert report["completion_tokens_per_second"] > 0
+    assert report["hours"] > 0
+
+    said = batchrank("doctor", source, "--base-url", server.url, "--window-size", "6")
+    assert said.code == 0
+    for expected in ("3 queries, 9 calls", "regex, constrained", "all is well"):
+        assert expected in said.out.decode()
+    # It looks and keeps nothing.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+
+
+def test_doctor_estimates_by_what_it_measured(source: Path, rows: list[Row]) -> None:
+    with serving(judge(rows, call_seconds=0.05, slots=2)) as slow:
+        flags = ("--base-url", slow.url, "--window-size", "6", "--concurrency", "2")
+        found = batchrank("doctor", source, *flags, "--json")
+    # Nine calls of 50 ms, two at a time, cannot take less.
+    assert found.json["hours"] * 3600 > 0.8 * 9 * 0.05 / 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"constraints": frozenset()}, "the server does not constrain answers"),
+        ({"context": 1500}, "documents are cut to 80 tokens and windows to"),
+        (
+            {"constraints": frozenset(), "malformed_rate": 1.0, "malformed": ("prose",)},
+            "4 of 4 trial answers can't be read, for example 'All 4 passages",
+        ),
+    ],
+)
+def test_doctor_and_run_warn_alike(
+    source: Path, rows: list[Row], tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    with serving(judge(rows, **settings)) as server:
+        at = ("--base-url", server.url)
+        found = batchrank("doctor", *at)
+        ended = batchrank("run", source, *at, "--store", tmp_path / "store")
+    assert found.code == 0, found.err
+    assert said in found.out.decode()
+    assert "all is well" not in found.out.decode()
+    assert said in ended.err
+
+
+def test_doctor_fails_where_no_job_could_start(source: Path, rows: list[Row]) -> None:
+    with serving(judge(rows, kind="llama.cpp", context=900)) as server:
+        found = batchrank("doctor", source, "--base-url", server.url)
+    assert found.code == 4
+    assert "start the server with a larger context" in found.err
+    assert found.out == b""

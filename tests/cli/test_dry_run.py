@@ -1,0 +1,66 @@
+"""What `--dry-run` foretells is what a run does, and no model hears of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.judge import JudgeServer
+from tests.cli.conftest import Shell
+from tests.cli.running import Row, batchrank, requests, written
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--window-size", "5"],  # two levels of merges
+        ["--winners", "1", "--merge-passes", "forward,reverse"],
+        ["--passes", "forward,reverse,shuffle:3", "--answer", "full"],
+        ["--strategy", "sliding", "--stride", "3", "--depth", "20", "--limit", "2"],
+        ["--top-k", "2", "--max-doc-tokens", "10", "--template", "direct-zh"],
+    ],
+)
+def test_it_foretells_windows_and_calls(
+    tmp_path: Path, shell: Shell, server: JudgeServer, flags: list[str]
+) -> None:
+    rows = requests(queries=3, candidates=26)
+    again = {**rows[0], "query": {"qid": "twin", "text": rows[0]["query"]["text"]}}
+    other = {**rows[0], "query": {"qid": "q2", "text": "something else"}}
+    few: Row = {**rows[2], "query": {"qid": "few", "text": "few"}, "candidates": []}
+    source = written(tmp_path / "in.jsonl", [*rows, again, rows[1], other, few, b"{torn"])
+    size = [] if "--window-size" in flags else ["--window-size", "6"]
+
+    told = batchrank("run", source, *size, *flags, "--dry-run", "--json")
+    assert told.code == 0, told.err
+    assert server.stats()["served"] == {}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+
+    done = batchrank(
+        *("run", source, "--store", shell.store, "--base-url", server.url),
+        *(*size, *flags, "--max-failed", "1", "--json"),
+    )
+    assert done.code == 0, done.err
+    windows = done.json["windows"]
+    assert told.json["windows"] == windows["ok"]
+    assert windows["repaired"] == windows["fallback"] == windows["error"] == 0
+    assert told.json["calls"] == done.json["calls"]
+    assert told.json["failed"] == done.json["queries"].get("failed", 0)
+    assert told.json["queries"] == sum(done.json["queries"].values()) - told.json["failed"]
+
+
+def test_it_reads_well(source: Path) -> None:
+    told = batchrank("run", source, "--dry-run", "--window-size", "6")
+    assert told.code == 0
+    lines = [line.split() for line in told.out.decode().splitlines()]
+    assert lines[0] == ["queries", "3"]
+    assert lines[1] == ["windows", "9"]
+    assert lines[2] == ["calls", "9"]
+    assert "no model was asked" in told.out.decode()
+    assert told.err == ""
+
+
+def test_it_refuses_what_a_run_would_refuse(source: Path, tmp_path: Path) -> None:
+    assert batchrank("run", source, "--dry-run", "--depth", "0").code == 2
+    assert batchrank("run", tmp_path / "absent.jsonl", "--dry-run").code == 2
