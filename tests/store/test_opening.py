@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -36,7 +37,10 @@ async def refused(path: Path, message: str, *, create: bool = True) -> None:
     """Opening raises a StoreError that says `message`, and leaves no thread behind."""
     with pytest.raises(StoreError, match=message):
         await Store.open(path, create=create)
-    assert not [thread for thread in threading.enumerate() if "connection" in thread.name]
+    for thread in threading.enumerate():
+        if "_connection_worker_thread" in thread.name:
+            await asyncio.to_thread(thread.join, 10)
+            assert not thread.is_alive(), "the process would never end"
 
 
 async def test_a_new_store_is_for_its_owner_alone(path: Path) -> None:
