@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,10 @@ PASSES = [
 ]
 
 
-def _spoiled(rows: list[Row], **settings: object) -> JudgeServer:
+def _spoiled(rows: list[Row], **settings: Any) -> JudgeServer:
     """A server all of whose answers are unusable."""
-    unusable = {"malformed_rate": 1.0, "malformed": ("prose", "empty", "think")}
-    return judge(rows, constraints=frozenset(), **unusable, **settings)
+    kinds = ("prose", "empty", "think")
+    return judge(rows, constraints=frozenset(), malformed_rate=1.0, malformed=kinds, **settings)
 
 
 @pytest.mark.parametrize("flags", PASSES)
