@@ -89,13 +89,14 @@ def _parse(name: str) -> Measure:
         measure = ir_measures.parse_measure(name)
     except NameError:
         raise UsageError(f"unknown measure {name!r}{_near(name)}") from None
-    except KeyError as error:
-        raise UsageError(f"measure {name} has no parameter {error}") from None
     except ValueError:
         raise UsageError(
             f"measure {name!r} can't be read: write it like nDCG@10 or P(rel=2)@10, "
             "and each with a --measure of its own"
         ) from None
+    if unknown := sorted(measure.params.keys() - measure.SUPPORTED_PARAMS.keys()):
+        known = ", ".join(measure.SUPPORTED_PARAMS) or "none"
+        raise UsageError(f"measure {name} has no parameter {unknown[0]!r}; it has: {known}")
     cutoff = measure.params.get("cutoff")
     if isinstance(cutoff, int) and not 1 <= cutoff <= _DEEPEST:
         raise UsageError(f"measure {name}: a cutoff is at least 1 and at most {_DEEPEST:,}")

@@ -228,12 +228,12 @@ def _add_row(gathered: _Gathered, row: dict[str, Any]) -> None:
     if len(set(ranking)) < len(ranking):
         raise ValueError("a document stands twice in its ranking")
     places = {document["first_stage_rank"]: document["docid"] for document in documents}
-    first_stage = [places[rank] for rank in sorted(places)]
-    is_whole = sorted(places) == list(range(1, len(ranking) + 1))
+    # The last of n candidates has score 1. What was cut may have stood high in the first stage.
+    is_whole = not documents or documents[-1]["score"] == 1
     gathered.add(
         row["qid"],
         row["query"],
         QueryStatus(row["status"]),
         ranking,
-        first_stage if is_whole else None,
+        [places[rank] for rank in sorted(places)] if is_whole else None,
     )

@@ -46,7 +46,7 @@ def _sentence(per_1000: float, per_point: float | None, gain: Difference | None)
     if per_point is None:
         return f"Is it worth it? No: {figures} for {price}."
     if gain.p > _SURE:
-        return f"Is it worth it? Not shown: {figures} may be chance (p {gain.p:.4f}), for {price}."
+        return f"Is it worth it? Unclear: {figures} may be chance (p {gain.p:.4f}), for {price}."
     return (
         f"Is it worth it? {figures} for {price}: {per_point:.2f} a night "
         f"for each +{_POINT} {YARDSTICK}."

@@ -71,7 +71,7 @@ def evaluate_command(
     ] = None,
     test: TestName = "randomisation",
     job: Annotated[
-        Path | None, typer.Option("--job", help="Job spec whose [cost] the run is to be worth.")
+        Path | None, typer.Option("--job", help="Job spec with the price of a GPU hour.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show every query.")] = False,
     as_json: options.JsonFlag = False,

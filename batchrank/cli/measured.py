@@ -37,7 +37,13 @@ def evaluation_lines(found: Evaluation, *, per_query: bool) -> list[str]:
         ]
         header = ("measure", "first stage", "reranked", *_CHANGE_HEADER)
         lines += ["", *table(header, rows), "", *sentence(_method(found.test))]
-        lines += _changed_lines(found.changes[0].measure, found.queries, found.texts, per_query)
+        lines += _changed_lines(
+            found.changes[0].measure,
+            found.queries,
+            found.texts,
+            ("before", "after"),
+            per_query=per_query,
+        )
     else:
         values = [(name, _number(scored.value)) for name, scored in found.scored.items()]
         lines += ["", *table(("measure", "value"), values)]
@@ -45,10 +51,8 @@ def evaluation_lines(found: Evaluation, *, per_query: bool) -> list[str]:
             lines += ["", *_value_lines(found.scored, found.texts)]
     notes = _rest(run)
     if found.first_stage is None:
-        why = (
-            " the output was cut by --top-k: measure the run in the store, or" if run.is_cut else ""
-        )
-        notes += sentence(f"no first stage to compare with:{why} give --first-stage")
+        way = "measure the run in the store, or give" if run.is_cut else "give"
+        notes += sentence(f"no first stage to compare with: {way} --first-stage")
     notes += _absent("the run", found.missing)
     notes += _absent("the first stage", found.first_missing)
     return [*lines, "", *notes] if notes else lines
@@ -76,7 +80,9 @@ def comparison_lines(found: Comparison) -> list[str]:
     corrected = "; p is corrected over the pairs of a measure (Holm)" if is_corrected else ""
     lines += ["", *sentence(_method(found.test) + corrected)]
     if found.queries:
-        lines += _changed_lines(next(iter(found.scored[0])), found.queries, found.texts, False)
+        lines += _changed_lines(
+            found.pairs[0].change.measure, found.queries, found.texts, ("A", "B")
+        )
     notes: list[str] = []
     for letter, run, missing in zip(letters, found.runs, found.missing, strict=True):
         notes += [*_rest(run, f"{letter}: "), *_absent(letter, missing)]
@@ -129,6 +135,8 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
             f"cost {worth.night:.2f} for {counted(queries, 'query', 'queries')}, "
             f"{worth.per_1000_queries:.2f} per 1,000{per_point}"
         )
+        if spending.kept.number:
+            lines += sentence("what was found in the store cost earlier runs, and is not in this")
         lines += sentence(worth.sentence)
     return lines
 
@@ -153,7 +161,12 @@ def _calls_cells(name: str, calls: Calls, queries: int) -> tuple[str, ...]:
 
 
 def _changed_lines(
-    measure: str, queries: Sequence[QueryChange], texts: Mapping[str, str], per_query: bool
+    measure: str,
+    queries: Sequence[QueryChange],
+    texts: Mapping[str, str],
+    sides: tuple[str, str],
+    *,
+    per_query: bool = False,
 ) -> list[str]:
     hurt, helped = hurt_and_helped(queries)
     parts: dict[str, Sequence[QueryChange]] = {
@@ -165,28 +178,29 @@ def _changed_lines(
     lines: list[str] = []
     for title, shown in parts.items():
         lines += ["", f"{title}:" if shown else f"{title}: none"]
-        if shown:
-            rows = [
-                (
-                    f"  {made.qid}",
-                    texts.get(made.qid, ""),
-                    _number(made.before),
-                    _number(made.after),
-                    f"{made.change:+.4f}",
-                )
-                for made in shown
-            ]
-            lines += table(("  qid", "query", "before", "after", "change"), rows, texts=2)
+        cells = {
+            made.qid: (_number(made.before), _number(made.after), f"{made.change:+.4f}")
+            for made in shown
+        }
+        if cells:
+            lines += _query_table((*sides, "change"), cells, texts)
     return lines
 
 
 def _value_lines(scored: Mapping[str, Scored], texts: Mapping[str, str]) -> list[str]:
     measure, values = next(iter(scored.items()))
-    rows = [
-        (qid, texts.get(qid, ""), _number(value))
-        for qid, value in sorted(values.by_query.items(), key=lambda item: (item[1], item[0]))
-    ]
-    return table(("qid", "query", measure), rows, texts=2)
+    ordered = sorted(values.by_query.items(), key=lambda item: (item[1], item[0]))
+    return _query_table((measure,), {qid: (_number(value),) for qid, value in ordered}, texts)
+
+
+def _query_table(
+    header: tuple[str, ...], cells: Mapping[str, tuple[str, ...]], texts: Mapping[str, str]
+) -> list[str]:
+    """One line a query, with its text where any is known."""
+    if not any(texts.get(qid) for qid in cells):
+        return table(("qid", *header), [(qid, *numbers) for qid, numbers in cells.items()])
+    rows = [(qid, texts.get(qid, ""), *numbers) for qid, numbers in cells.items()]
+    return table(("qid", "query", *header), rows, texts=2)
 
 
 def _change_cells(made: Change, corrected: float | None = None) -> tuple[str, ...]:
@@ -227,6 +241,12 @@ def _rest(run: MeasuredRun, prefix: str = "") -> list[str]:
             f"{prefix}{counted(run.repeated, 'row')} with a qid that an earlier row has: "
             "the earlier one counts"
         )
+    if run.is_cut:
+        depth = max(map(len, run.scores.values()), default=0)
+        notes += sentence(
+            f"{prefix}cut by --top-k to {counted(depth, 'document')} a query: "
+            "measures that look deeper are lower than the ranking deserves"
+        )
     if run.unwanted:
         queries = counted(len(run.unwanted), "query", "queries")
         notes += sentence(f"{prefix}{queries} without judgements left out: {names(run.unwanted)}")
@@ -245,7 +265,7 @@ def _named(runs: Sequence[MeasuredRun]) -> list[str]:
     return [
         line
         for letter, run in zip(_letters(runs), runs, strict=True)
-        for line in sentence(f"{letter}  {run.name}")
+        for line in sentence(f"{letter}: {run.name}")
     ]
 
 

@@ -1,0 +1,127 @@
+"""A run in a store is measured with what it took, and with what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from batchrank.jobspec import Cost
+from batchrank.runs import Spending
+from batchrank.significance import Difference
+from batchrank.store.spending import Calls
+from batchrank.worth import worth
+from scripts.judge import JudgeServer
+from tests.cli.running import batchrank, gain, judge, requests, serving, windows, written
+from tests.evaluation.files import qrels
+
+ROWS = requests(queries=3, candidates=12)
+GRADES = {
+    row["query"]["qid"]: {
+        candidate["docid"]: round(3 * gain(row["query"]["qid"], candidate["docid"]))
+        for candidate in row["candidates"]
+    }
+    for row in ROWS
+}
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    return qrels(tmp_path / "qrels", GRADES)
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with serving(judge(ROWS)) as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path: Path, server: JudgeServer) -> Path:
+    """Two runs of windows of six: the first two queries, then all three."""
+    path = tmp_path / "store.sqlite"
+    for count in (2, 3):
+        source = written(tmp_path / f"in{count}.jsonl", ROWS[:count])
+        flags = ("--store", path, "--base-url", server.url, "--window-size", "6")
+        result = batchrank("run", source, *flags)
+        assert result.code == 0, result.err
+    return path
+
+
+def test_a_store_tells_what_its_run_took(store: Path, judged: Path, server: JudgeServer) -> None:
+    result = batchrank("eval", store, "--qrels", judged, "--json")
+    assert result.code == 0, result.err
+    found = result.json
+    assert found["run"] == f"{store}#2"
+    assert found["rows"] == {"ok": 3}
+    assert found["missing"] == []
+    assert found["measures"][0]["after"] > found["measures"][0]["before"]
+    spending = found["spending"]
+    asked = len(windows(server))
+    # Three windows a query: two segments and their merge.
+    assert asked == 9
+    assert (spending["paid"]["number"], spending["kept"]["number"]) == (3, 6)
+    assert spending["paid"]["usage"]["prompt_tokens"] > 0
+    assert spending["seconds"] > 0
+    assert (spending["interrupted"], spending["killed"]) == (0, 0)
+
+
+def test_another_run_of_a_store_is_named_by_its_number(store: Path, judged: Path) -> None:
+    for arguments in ((store, "--run", "1"), (f"{store}#1",)):
+        found = batchrank("eval", *arguments, "--qrels", judged, "--json").json
+        assert found["run"] == f"{store}#1"
+        assert found["missing"] == ["q3"]
+        assert found["spending"]["paid"]["number"] == 6
+    result = batchrank("eval", f"{store}#1", "--qrels", judged, "--run", "1")
+    assert (result.code, "names a run already" in result.err) == (2, True)
+    assert batchrank("eval", f"{store}#7", "--qrels", judged).code == 1
+
+
+def test_two_runs_of_one_store_are_compared(store: Path) -> None:
+    found = batchrank("compare", f"{store}#1", f"{store}#2", "--json").json
+    (pair,) = found["likeness"]
+    assert (pair["overlap"], pair["tau"], pair["rbo"]) == (1, 1, pytest.approx(1))
+
+
+def test_the_output_and_the_store_measure_alike(store: Path, judged: Path) -> None:
+    from_store = batchrank("eval", store, "--qrels", judged, "--json").json
+    output = store.with_name("in3.ranked.jsonl")
+    from_output = batchrank("eval", output, "--qrels", judged, "--json").json
+    for key in ("measures", "per_query", "rows", "most_helped"):
+        assert from_output[key] == from_store[key]
+
+
+def test_a_job_spec_prices_the_night(store: Path, judged: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "job.toml"
+    spec.write_text("[cost]\ngpu_hour = 3600\ngpus = 2\n")
+    arguments = ("eval", store, "--qrels", judged, "--job", spec, "--measure", "P@10")
+    found = batchrank(*arguments, "--json").json
+    assert [entry["measure"] for entry in found["measures"]] == ["P@10", "nDCG@10"]
+    seconds = found["spending"]["seconds"]
+    assert found["worth"]["night"] == pytest.approx(2 * seconds)
+    assert found["worth"]["per_1000_queries"] == pytest.approx(2 * seconds / 3 * 1000)
+    change = found["measures"][1]["change"]
+    assert found["worth"]["per_point"] == pytest.approx(2 * seconds / (change / 0.01))
+    told = batchrank(*arguments).out.decode()
+    assert "Is it worth it?" in told
+    assert "what was found in the store cost earlier runs" in told
+    assert max(map(len, told.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("change", "p", "told"),
+    [
+        (0.05, 0.001, "+0.0500 nDCG@10"),
+        (0.05, 0.2, "Unclear"),
+        (-0.01, 0.001, "No: -0.0100 nDCG@10"),
+    ],
+)
+def test_the_verdict_follows_the_gain(change: float, p: float, told: str) -> None:
+    spending = Spending(Calls(), Calls(), seconds=7200, interrupted=0, killed=0)
+    gained = Difference(change, change - 0.02, change + 0.02, p, 5, 5, 5)
+    found = worth(Cost(gpu_hour=2.5, gpus=2), spending, 4000, gained)
+    assert (found.night, found.per_1000_queries) == (10, 2.5)
+    assert found.per_point == (pytest.approx(2) if change > 0 else None)
+    assert told in found.sentence
+    assert "2.50 per 1,000 queries" in found.sentence
