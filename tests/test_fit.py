@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchrank.fit import MIN_DOC_TOKENS, MIN_WINDOW, Fit, fit_context, tokens_needed
-from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import built_in_names, load_template
+from batchrank.prompts.render import Cut, QueryTexts, text_of
+from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
-from batchrank.readings.identifiers import Identifiers
+from batchrank.readings.named import READERS
 from batchrank.values import Document, Form, Query, Request, Window
 
 WANTED = Fit(20, 200)
@@ -65,22 +65,27 @@ def test_a_fit_holds_within_what_was_wanted_and_wastes_nothing(
         assert tokens_needed(Fit(fit.window_size + 1, floor), answer) > context
 
 
-@pytest.mark.parametrize("template", built_in_names())
+@pytest.mark.parametrize("answer", [name for name, reader in READERS.items() if reader.kind])
+@pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("piece", ["word ", "苹果", "🍎", "x", "7,", "слово "])
 @pytest.mark.parametrize("fit", [Fit(2, 80), Fit(20, 200), Fit(100, 80)])
 def test_no_prompt_of_a_built_in_template_needs_more_than_was_reckoned(
-    template: str, piece: str, fit: Fit
+    answer: str, language: str, piece: str, fit: Fit
 ) -> None:
+    reader = READERS[answer]
+    assert reader.kind is not None
+    size = min(fit.window_size, reader.most or fit.window_size)
     counter = TokenCounter()
-    docids = tuple(f"d{number}" for number in range(fit.window_size))
+    docids = tuple(f"d{number}" for number in range(size))
     candidates = tuple(Document(docid, piece * 2000) for docid in docids)
     texts = QueryTexts(
         Request(Query("q", piece * 2000), candidates),
-        fit.window_size,
+        size,
         Cut(counter, fit.max_doc_tokens),
     )
     window = Window(docids, docids, len(docids))
 
-    prompt = Identifiers(full=True).prompt(texts, window, Means(load_template(template), Form.TEXT))
+    template = load_template(f"{reader.kind}-{language}", reader.kind)
+    prompt = reader.prompt(texts, window, Means(template, Form.TEXT))
 
-    assert counter.count(prompt.text) <= tokens_needed(fit, 0)
+    assert counter.count(text_of(prompt)) <= tokens_needed(fit, 0)

@@ -31,33 +31,33 @@ def write(form: Form, identifiers: tuple[int, ...]) -> str:
             return " > ".join(f"[{i}]" for i in identifiers)
 
 
-def grammar(documents: int, wanted: int) -> str:
-    """Return a GBNF grammar for exactly `wanted` compact identifiers out of 1..documents.
+def grammar(documents: int, wanted: int, lowest: int = 1) -> str:
+    """Return a GBNF grammar for exactly `wanted` compact identifiers out of `lowest`..documents.
 
     It can't forbid that one is repeated: that is for the reader to see.
     """
     identifier = " | ".join(
         " ".join(f'"{low}"' if low == high else f"[{low}-{high}]" for low, high in digits)
-        for digits in _numbers(documents)
+        for digits in _numbers(documents, lowest)
     )
     more = f' ("," id){{{wanted - 1}}}' if wanted > 1 else ""
     return f"root ::= id{more}\nid ::= {identifier}\n"
 
 
-def regex(documents: int, wanted: int) -> str:
-    """Return a regular expression for exactly `wanted` compact identifiers out of 1..documents.
+def regex(documents: int, wanted: int, lowest: int = 1) -> str:
+    """Return a regular expression for exactly `wanted` compact ids out of `lowest`..documents.
 
     Only classes, groups, alternatives and counts, which every constraint engine knows.
     """
     identifier = "|".join(
         "".join(low if low == high else f"[{low}-{high}]" for low, high in digits)
-        for digits in _numbers(documents)
+        for digits in _numbers(documents, lowest)
     )
     more = f"(,({identifier})){{{wanted - 1}}}" if wanted > 1 else ""
     return f"({identifier}){more}"
 
 
-def schema(documents: int, wanted: int) -> dict[str, object]:
+def schema(documents: int, wanted: int, lowest: int = 1) -> dict[str, object]:
     """Return a JSON schema for `{"ranking": [...]}` with exactly `wanted` integers.
 
     An enum is the one way to bound integers that every server enforces. `uniqueItems` is left out:
@@ -68,7 +68,7 @@ def schema(documents: int, wanted: int) -> dict[str, object]:
         "properties": {
             "ranking": {
                 "type": "array",
-                "items": {"type": "integer", "enum": list(range(1, documents + 1))},
+                "items": {"type": "integer", "enum": list(range(lowest, documents + 1))},
                 "minItems": wanted,
                 "maxItems": wanted,
             }
@@ -95,10 +95,11 @@ def max_tokens(form: Form, documents: int, wanted: int) -> int:
             return wanted * (digits + 4) + 8
 
 
-def _numbers(last: int) -> list[list[tuple[str, str]]]:
-    """Split 1..last into alternatives, each a sequence of digit ranges."""
+def _numbers(last: int, lowest: int) -> list[list[tuple[str, str]]]:
+    """Split lowest..last (lowest 0 or 1) into alternatives, each a sequence of digit ranges."""
     width = len(str(last))
-    alternatives = [[("1", "9")] + [("0", "9")] * extra for extra in range(width - 1)]
+    alternatives = [[("0", "0")]] if lowest == 0 else []
+    alternatives += [[("1", "9")] + [("0", "9")] * extra for extra in range(width - 1)]
     for place, digit in enumerate(str(last)):
         # Numbers that agree with `last` before `place` and are smaller at it.
         low, high = ("1" if place == 0 else "0"), chr(ord(digit) - 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import orjson
 
 from batchrank.backends.failures import failure_in
-from batchrank.backends.loose import Json, count, excerpt, parse, rows, text
+from batchrank.backends.loose import Json, count, dig, excerpt, number, parse, rows, text
 from batchrank.errors import BadResponseError
 from batchrank.values import Answer, Usage
 
@@ -23,6 +23,8 @@ class _Piece:
     text: str
     reasoning: str
     finish: str | None
+    first: tuple[tuple[str, float], ...] = ()
+    """Of the first token the likeliest alternatives, where they were asked for."""
 
 
 def read_answer(body: bytes) -> Answer:
@@ -43,7 +45,7 @@ def read_answer(body: bytes) -> Answer:
         if error is not None:
             raise error
         pieces += _piece(part)
-        usage = _usage(part) or usage
+        usage = usage_in(part) or usage
     if not pieces:
         raise BadResponseError(f"The server's answer holds no choice: {excerpt(body)}")
     finish = next((piece.finish for piece in reversed(pieces) if piece.finish), None)
@@ -56,6 +58,7 @@ def read_answer(body: bytes) -> Answer:
         reasoning="".join(piece.reasoning for piece in pieces),
         finish="length" if finish in _CUT else finish or "stop",
         usage=usage,
+        scored=next((piece.first for piece in pieces if piece.first), ()),
     )
 
 
@@ -107,7 +110,8 @@ def _piece(part: Json) -> list[_Piece]:
     message = part.get("message")
     finish = text(part.get("done_reason")) or ("stop" if part.get("done") is True else None)
     if isinstance(message, dict):
-        return [_Piece(_content(message.get("content")), _reasoning(message), finish)]
+        first = _alternatives(part.get("logprobs"))
+        return [_Piece(_content(message.get("content")), _reasoning(message), finish, first)]
     if isinstance(part.get("response"), str):
         return [_Piece(text(part["response"]), _reasoning(part), finish)]
     return []
@@ -124,6 +128,16 @@ def _openai_piece(choice: Json) -> _Piece:
         _content(message.get("content")),
         _reasoning(message),
         text(choice.get("finish_reason")) or None,
+        _alternatives(dig(choice, "logprobs", "content")),
+    )
+
+
+def _alternatives(tokens: object) -> tuple[tuple[str, float], ...]:
+    first = next(iter(rows(tokens)), {})
+    return tuple(
+        (text(row.get("token")), logprob)
+        for row in rows(first.get("top_logprobs"))
+        if (logprob := number(row.get("logprob"))) is not None
     )
 
 
@@ -152,7 +166,8 @@ def _reasoning(message: Json) -> str:
     return next((text(message[name]) for name in names if text(message.get(name))), "")
 
 
-def _usage(part: Json) -> Usage | None:
+def usage_in(part: Json) -> Usage | None:
+    """The tokens that an answer says it took; None where it says nothing."""
     usage = part.get("usage")
     if isinstance(usage, dict):
         sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -6,8 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from batchrank.answers.forms import grammar, regex, schema
+from batchrank.backends.base import Call
 from batchrank.backends.loose import Json
-from batchrank.values import ChatPrompt, Form
+from batchrank.backends.scoring import (
+    constrained_likelihood,
+    echoed_likelihood,
+    rerank,
+    rerank_texts,
+)
+from batchrank.values import ChatPrompt, Form, LikelihoodPrompt, RerankPrompt
 
 Fields = Mapping[str, object]
 
@@ -28,12 +35,17 @@ def _no_switch(_thinking: bool) -> Fields:
     return {}
 
 
+def first_token(top_logprobs: int) -> Fields:
+    """The fields, alike everywhere, that ask for the likeliest alternatives of a token."""
+    return {"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {}
+
+
 def _json_only(form: Form, prompt: ChatPrompt) -> Fields:
     """No constraint, or a JSON schema in OpenAI's own field."""
     if form is Form.TEXT:
         return {}
     if form is Form.JSON:
-        wanted = schema(prompt.documents, prompt.wanted)
+        wanted = schema(prompt.documents, prompt.wanted, prompt.lowest)
         named = {"name": "ranking", "strict": True, "schema": wanted}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     raise ValueError(f"This server has no {form} form.")
@@ -41,19 +53,21 @@ def _json_only(form: Form, prompt: ChatPrompt) -> Fields:
 
 def _llama_grammar(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.GRAMMAR:
-        return {"grammar": grammar(prompt.documents, prompt.wanted)}
+        return {"grammar": grammar(prompt.documents, prompt.wanted, prompt.lowest)}
     return _json_only(form, prompt)
 
 
 def _vllm_regex(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.REGEX:
-        return {"structured_outputs": {"regex": regex(prompt.documents, prompt.wanted)}}
+        return {
+            "structured_outputs": {"regex": regex(prompt.documents, prompt.wanted, prompt.lowest)}
+        }
     return _json_only(form, prompt)
 
 
 def _sglang_regex(form: Form, prompt: ChatPrompt) -> Fields:
     if form is Form.REGEX:
-        return {"regex": regex(prompt.documents, prompt.wanted)}
+        return {"regex": regex(prompt.documents, prompt.wanted, prompt.lowest)}
     return _json_only(form, prompt)
 
 
@@ -65,6 +79,8 @@ class Dialect:
     pins: Fields = field(default_factory=dict)
     thinking: Callable[[bool], Fields] = _no_switch
     constraint: Callable[[Form, ChatPrompt], Fields] = _json_only
+    likelihood: Callable[[LikelihoodPrompt, str, int], Call] | None = None
+    rerank: Callable[[RerankPrompt, str, str], Call] = rerank
 
     def body(self, prompt: ChatPrompt, *, model: str, seed: int, thinking: bool) -> Json:
         """The JSON body of a chat request, its keys always in the same order.
@@ -82,6 +98,7 @@ class Dialect:
             **self.pins,
             **self.thinking(thinking),
             **self.constraint(prompt.form, prompt),
+            **first_token(prompt.top_logprobs),
         }
 
 
@@ -93,21 +110,25 @@ DIALECTS: Mapping[str, Dialect] = {
         pins={"top_k": 0, "min_p": 0, "repeat_penalty": 1, "cache_prompt": True},
         thinking=_template_switch,
         constraint=_llama_grammar,
+        likelihood=constrained_likelihood,
     ),
     "vllm": Dialect(
         forms=(Form.REGEX, Form.JSON, Form.TEXT),
         pins={"n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
         thinking=_template_switch,
         constraint=_vllm_regex,
+        likelihood=echoed_likelihood,
     ),
     "sglang": Dialect(
         forms=(Form.REGEX, Form.JSON, Form.TEXT),
         pins={"n": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1},
         thinking=_template_switch,
         constraint=_sglang_regex,
+        likelihood=echoed_likelihood,
     ),
     "lmstudio": Dialect(pins={"top_k": 0, "repeat_penalty": 1}),
     "ollama": Dialect(thinking=_effort_switch),
-    "openai": Dialect(pins={"n": 1}),
+    "tei": Dialect(forms=(), rerank=rerank_texts),
+    "openai": Dialect(pins={"n": 1}, likelihood=echoed_likelihood),
 }
 """By kind of server; "openai" is any that gives no sign of being another."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import orjson
 
 Json = dict[str, object]
 """A JSON object."""
 
 
-def parse(body: bytes) -> object:
+def parse(body: bytes | str) -> object:
     """The JSON value in `body`; None where there is none."""
     try:
         return orjson.loads(body)
@@ -37,6 +39,13 @@ def count(value: object) -> int | None:
     """A number of things: a non-negative integer, or None."""
     number = isinstance(value, int) and not isinstance(value, bool)
     return value if number and isinstance(value, int) and value >= 0 else None
+
+
+def number(value: object) -> float | None:
+    """A finite number, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def excerpt(value: bytes | str, limit: int = 200) -> str:

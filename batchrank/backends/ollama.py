@@ -7,6 +7,7 @@ import orjson
 from batchrank.answers.forms import schema
 from batchrank.backends.base import BackendOptions, Call, ask, choose_model, identify
 from batchrank.backends.bodies import read_answer, read_object
+from batchrank.backends.dialects import first_token
 from batchrank.backends.http import GET_SECONDS, Http
 from batchrank.backends.loose import Json, count, dig, rows, text
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
@@ -37,6 +38,7 @@ class OllamaBackend:
         root = options.base_url.rstrip("/").removesuffix("/v1").removesuffix("/api")
         self._http = Http(root, api_key=options.api_key, insecure=options.insecure)
         self.url = self._http.url
+        self.in_background = False  # Ollama knows no priorities
         self._info: ServerInfo | None = None
         self._can_think = False
 
@@ -62,22 +64,31 @@ class OllamaBackend:
     def encode(self, prompt: Prompt) -> Call:
         """See `Backend.encode`."""
         if not isinstance(prompt, ChatPrompt):
-            raise ValueError("Ollama answers chats only.")
+            raise ValueError("Ollama gives neither likelihoods nor relevances.")
         if prompt.form not in (Form.JSON, Form.TEXT):
             raise ValueError(f"Ollama has no {prompt.form} form.")
         constraint: Json = {}
         if prompt.form is Form.JSON:
-            constraint = {"format": schema(prompt.documents, prompt.wanted)}
+            constraint = {"format": schema(prompt.documents, prompt.wanted, prompt.lowest)}
         body = self._body(
             [{"role": "user", "content": prompt.text}],
             {**_NEUTRAL, "seed": self._options.seed, "num_predict": prompt.max_tokens},
-            constraint,
+            constraint | dict(first_token(prompt.top_logprobs)),
         )
         return Call("/api/chat", body, read_answer)
 
     async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
         return await ask(self._http, call, seconds)
+
+    @property
+    def reconnects(self) -> int:
+        """See `Backend.reconnects`."""
+        return self._http.reconnects
+
+    async def crowd(self, own: int) -> int | None:
+        """See `Backend.crowd`."""
+        return None
 
     async def warm_up(self, seconds: float) -> None:
         """Load the model, with the job's context size, and wait for it up to `seconds`.

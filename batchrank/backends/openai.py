@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
 from batchrank.backends.base import BackendOptions, Call, ask
@@ -9,7 +11,9 @@ from batchrank.backends.bodies import read_answer
 from batchrank.backends.detection import detect
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import Http
-from batchrank.values import Answer, ChatPrompt, Prompt, ServerInfo
+from batchrank.backends.sharing import BACKGROUND, crowd, in_background
+from batchrank.errors import RefusedError
+from batchrank.values import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
 
 
 class OpenAIBackend:
@@ -23,20 +27,29 @@ class OpenAIBackend:
         root = options.base_url.rstrip("/").removesuffix("/v1")
         self._http = Http(root, api_key=options.api_key, insecure=options.insecure)
         self.url = self._http.url
+        self.in_background = False
+        """Whether requests say that others go first."""
         self._info: ServerInfo | None = None
+        self._rerank_path = "/v1/rerank"
 
     async def describe(self) -> ServerInfo:
         """See `Backend.describe`."""
         self._info = await detect(self._http, self._options.model, thinking=self._options.thinking)
+        self.in_background = self._options.background and self._info.kind in BACKGROUND
         return self._info
 
     def encode(self, prompt: Prompt) -> Call:
         """See `Backend.encode`."""
         if self._info is None:
             raise RuntimeError("describe() comes before encode()")
-        if not isinstance(prompt, ChatPrompt):
-            raise ValueError("This server answers chats only.")
-        body = DIALECTS[self._info.kind].body(
+        dialect = DIALECTS[self._info.kind]
+        if isinstance(prompt, LikelihoodPrompt):
+            if dialect.likelihood is None:
+                raise ValueError(f"{self._info.kind} gives no likelihood of a text.")
+            return dialect.likelihood(prompt, self._info.model, self._options.seed)
+        if isinstance(prompt, RerankPrompt):
+            return dialect.rerank(prompt, self._rerank_path, self._info.model)
+        body = dialect.body(
             prompt,
             model=self._info.model,
             seed=self._options.seed,
@@ -46,7 +59,28 @@ class OpenAIBackend:
 
     async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
+        if not self.in_background:
+            return await ask(self._http, call, seconds)
+        assert self._info is not None
+        polite = replace(call, body=in_background(call.body, self._info.kind))
+        try:
+            return await ask(self._http, polite, seconds)
+        except RefusedError as error:
+            if "priority" not in str(error).lower():
+                raise
+        # vLLM refuses the field unless it was started with priority scheduling.
+        self.in_background = False
         return await ask(self._http, call, seconds)
+
+    @property
+    def reconnects(self) -> int:
+        """See `Backend.reconnects`."""
+        return self._http.reconnects
+
+    async def crowd(self, own: int) -> int | None:
+        """See `Backend.crowd`."""
+        assert self._info is not None
+        return await crowd(self._http, self._info.kind, own)
 
     async def close(self) -> None:
         """See `Backend.close`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from batchrank.prompts.render import QueryTexts
-from batchrank.prompts.template import Template
+from batchrank.prompts.template import Kind, Template
 from batchrank.values import Answer, Form, Permutation, Prompt, Window
 
 
@@ -14,19 +14,29 @@ from batchrank.values import Answer, Form, Permutation, Prompt, Window
 class Means:
     """What windows are asked with: a template, and what the server was found to offer.
 
-    `thinking_tokens` is the room for reasoning before an answer.
+    `thinking_tokens` is the room for reasoning before an answer, `top_logprobs` how many
+    alternatives of a token the server returns.
     """
 
     template: Template
     form: Form
     thinking_tokens: int = 0
+    top_logprobs: int = 0
 
 
 class Reader(Protocol):
     """One reading. Reading needs neither prompt nor template, so that a stored answer can be read.
 
-    Pure: the same arguments, the same result.
+    Pure: the same arguments, the same result. `kind` is the kind of template it asks with, None
+    for none; `most` how many documents a window may hold, None for any number. Readings that score
+    documents one by one give `Permutation.scores`.
     """
+
+    @property
+    def kind(self) -> Kind | None: ...
+
+    @property
+    def most(self) -> int | None: ...
 
     def wanted(self, window: Window) -> int:
         """How many documents of `window` an answer must name."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from batchrank.answers import permutation, read
 from batchrank.answers.forms import example, max_tokens
 from batchrank.prompts.render import QueryTexts
+from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
 
-_LARGER = 4
+LARGER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,9 @@ class Identifiers:
     """`full` asks for every document of a window, in place of those it wants."""
 
     full: bool
+
+    kind: ClassVar[Kind] = "direct"
+    most: ClassVar[None] = None
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""
@@ -29,7 +34,7 @@ class Identifiers:
         wanted = self.wanted(window)
         return ChatPrompt(
             means.template.render(
-                texts.query, documents, wanted=wanted, example=example(means.form, wanted)
+                documents, query=texts.query, wanted=wanted, example=example(means.form, wanted)
             ),
             len(documents),
             wanted,
@@ -50,7 +55,7 @@ class Identifiers:
         """
         assert isinstance(first, ChatPrompt)
         if answer.finish == "length":
-            return replace(first, max_tokens=first.max_tokens * _LARGER)
+            return replace(first, max_tokens=first.max_tokens * LARGER)
         if first.form is Form.TEXT:
             return None
         return self.prompt(texts, window, replace(means, form=Form.TEXT))

@@ -9,7 +9,7 @@ import pytest
 
 from batchrank.answers.forms import example
 from batchrank.errors import UsageError
-from batchrank.prompts.template import built_in_names, load_template
+from batchrank.prompts.template import load_template
 from batchrank.values import Form
 
 GOOD = """
@@ -36,17 +36,14 @@ def text_of(body: str) -> str:
     return f"name = 'own'\nversion = 1\ntext = '''{body}'''"
 
 
-def test_english_and_chinese_are_built_in() -> None:
-    assert built_in_names() == ["direct-en", "direct-zh"]
-    assert [load_template(name).name for name in built_in_names()] == ["direct-en@1", "direct-zh@1"]
-
-
 @pytest.mark.parametrize("name", ["direct-en", "direct-zh"])
 @pytest.mark.parametrize("form", list(Form))
 def test_a_prompt_shows_the_query_twice_and_each_document_once(name: str, form: Form) -> None:
     documents = [f"text of document {number}" for number in range(1, 13)]
 
-    prompt = load_template(name).render("which one?", documents, wanted=4, example=example(form, 4))
+    prompt = load_template(name).render(
+        documents, query="which one?", wanted=4, example=example(form, 4)
+    )
 
     assert prompt.count("which one?") == 2
     labels = re.findall(r"^\[(\d+)\] (.*)$", prompt, re.MULTILINE)
@@ -64,7 +61,7 @@ def test_a_prompt_shows_the_query_twice_and_each_document_once(name: str, form: 
     ],
 )
 def test_all_or_the_best_are_asked_for(name: str, wanted: int, sentence: str) -> None:
-    prompt = load_template(name).render("q", ["a", "b", "c"], wanted=wanted, example="[1]")
+    prompt = load_template(name).render(["a", "b", "c"], query="q", wanted=wanted, example="[1]")
 
     assert sentence in prompt.splitlines()
 
@@ -72,8 +69,8 @@ def test_all_or_the_best_are_asked_for(name: str, wanted: int, sentence: str) ->
 @pytest.mark.parametrize("name", ["direct-en", "direct-zh"])
 def test_what_all_windows_share_stands_first(name: str) -> None:
     template = load_template(name)
-    one = template.render("the query", ["a", "b", "c"], wanted=2, example="[1]")
-    other = template.render("the query", ["d", "e"], wanted=2, example="[1]")
+    one = template.render(["a", "b", "c"], query="the query", wanted=2, example="[1]")
+    other = template.render(["d", "e"], query="the query", wanted=2, example="[1]")
 
     assert one[: one.index("[1]")] == other[: other.index("[1]")]
     assert one.index("the query") < one.index("[1]")
@@ -81,7 +78,7 @@ def test_what_all_windows_share_stands_first(name: str) -> None:
 
 def test_jinja_in_a_query_or_a_document_is_text() -> None:
     prompt = load_template("direct-en").render(
-        "{{ wanted }}", ["{% raw %}", "b"], wanted=1, example="[1]"
+        ["{% raw %}", "b"], query="{{ wanted }}", wanted=1, example="[1]"
     )
 
     assert "Query: {{ wanted }}" in prompt
@@ -91,7 +88,7 @@ def test_jinja_in_a_query_or_a_document_is_text() -> None:
 def test_an_own_template_is_loaded_by_path(tmp_path: Path) -> None:
     template = load_template(written(tmp_path, GOOD))
 
-    prompt = template.render("q", ["a", "b"], wanted=1, example="1")
+    prompt = template.render(["a", "b"], query="q", wanted=1, example="1")
 
     assert template.name == "mine@3"
     assert prompt == "[1] a\n[2] b\nq: 1 of 2 as 1"
