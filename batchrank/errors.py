@@ -3,7 +3,8 @@
     BatchrankError                 exit 1, the run failed and nothing was lost
     ├── UsageError                 exit 2, a flag, a job spec or a file that can't be read
     ├── LineError                  one input line that can't be used: becomes a failed query
-    ├── StoreError                 exit 1, the SQLite store is locked, corrupt, foreign or full
+    ├── StoreError                 exit 1, the SQLite store is corrupt, foreign, read-only or full
+    │   └── StoreInUseError        exit 1, another runner holds it
     ├── DiskError                  exit 1, the output can't be written
     ├── NoServerError              exit 4, no usable model server at the start
     ├── StoppedError               exit 75, stopped early and resumable
@@ -51,6 +52,10 @@ class LineError(BatchrankError):
 
 class StoreError(BatchrankError):
     """The store can't be used: locked by another runner, corrupt, foreign, or the disk is full."""
+
+
+class StoreInUseError(StoreError):
+    """Another runner holds the store."""
 
 
 class DiskError(BatchrankError):

@@ -4,25 +4,67 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
+from typing import TypeVar
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine, read_lines
 from batchrank.formats.requests import parse_request, repeated_qid
+from batchrank.job import Job
 from batchrank.keys import line_digest, ranking_key, short_hash
+from batchrank.redo import forget_fallbacks
 from batchrank.reranker import failed
+from batchrank.spool import Spool
+from batchrank.store.history import finish_reading, left_out
 from batchrank.store.store import Known, Line, Run, Store
+from batchrank.store.waiting import Turn, Waiting, WaitingLines
 from batchrank.values import Query, RankedQuery, Request
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class NewQuery:
-    """A query whose ranking is not in the store, and the key to keep it under."""
+    """A query whose ranking is not in the store, and the keys to keep it under.
+
+    `reduced_key` is for a ranking without the optional passes. `canary` queries are judged and come
+    before all others.
+    """
 
     key: bytes
+    reduced_key: bytes | None
     request: Request
+    canary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """A line that is to be ranked, as it was registered and as it was read."""
+
+    line: Line
+    data: bytes
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order an input is ranked, and what of it is ranked again.
+
+    `by_urgency`: all of the input is read first; then the canaries (hashes of qids) come, what the
+    last run left out, and heavy queries before light ones. Otherwise queries come as they are read.
+    `reduced` is the job that a ranking without optional passes belongs to; `again` has windows that
+    fell back asked anew.
+    """
+
+    by_urgency: bool = False
+    canaries: frozenset[int] = frozenset()
+    reduced: Job | None = None
+    again: bool = False
 
 
 class Intake:
@@ -31,39 +73,110 @@ class Intake:
     Failed lines get their failed ranking here. What is yielded is left to be ranked.
     """
 
-    def __init__(self, source: str, limit: int | None, store: Store, run: Run, job: bytes) -> None:
+    def __init__(
+        self, source: str, limit: int | None, store: Store, run: Run, job: Job, order: Order
+    ) -> None:
         self.lines = 0
         self.known = 0
         self.bytes_read = 0
+        self.is_read = False
         self.warnings: Counter[str] = Counter()
+        self.left = 0
+        """Queries that were read and not yet yielded, where they are not yielded as they come."""
         self._source = source
         self._limit = limit
         self._store = store
         self._run = run
-        self._job = job
+        self._order = order
+        self._key = _generation(job, run)
+        self._reduced = _generation(order.reduced, run) if order.reduced else None
         self._size: int | None = None
+
+    @property
+    def reduced_job(self) -> Job | None:
+        """The job that rankings without optional passes belong to, None where none are made."""
+        return self._order.reduced
 
     @property
     def share_read(self) -> float | None:
         """The part of the source that was read, None where its size is not known."""
+        if self.is_read:
+            return 1.0
         return min(1.0, self.bytes_read / self._size) if self._size else None
 
     async def blocks(self) -> AsyncIterator[list[NewQuery]]:
-        """The new queries of each block, in input order; raises UsageError as `read_lines`."""
+        """The new queries, block by block; raises UsageError as `read_lines`, DiskError."""
+        if not self._order.by_urgency:
+            async for block in self._registered():
+                yield [self._new(fresh.data, fresh.request) for fresh in block]
+            return
+        waiting = WaitingLines(self._store)
+        await waiting.open()
+        with await asyncio.to_thread(Spool, self._store.path.absolute().parent) as spool:
+            async for block in self._registered():
+                await self._keep(block, spool, waiting)
+            async for lines in waiting.by_urgency():
+                yield await asyncio.to_thread(self._fetched, lines, spool)
+                self.left -= len(lines)
+
+    async def _registered(self) -> AsyncIterator[list[_Fresh]]:
+        """The lines of each block that are to be ranked, in input order."""
         blocks = read_lines(self._source, self._limit)
         if self._limit is None:
             self._size = await asyncio.to_thread(_size, self._source)
-
-        def read() -> list[tuple[RawLine, bytes]] | None:
-            block = next(blocks, None)
-            return None if block is None else [(line, line_digest(line.data)) for line in block]
-
-        while (block := await asyncio.to_thread(read)) is not None:
+        while (block := await _in_daemon_thread(lambda: _digested(blocks))) is not None:
             yield await self._take(block)
+        self.is_read = True
+        if self._limit is None:
+            await finish_reading(self._store, self._run.id, self.lines)
 
-    async def _take(self, block: list[tuple[RawLine, bytes]]) -> list[NewQuery]:
-        keys = [ranking_key(self._job, digest) for _, digest in block]
+    async def _keep(self, block: list[_Fresh], spool: Spool, waiting: WaitingLines) -> None:
+        late = await left_out(self._store, self._run, {fresh.line.qid for fresh in block})
+
+        def kept(fresh: _Fresh) -> Waiting:
+            line = fresh.line
+            turn = Turn.LEFT_OUT if line.qid in late else Turn.NEW
+            if line.qid in self._order.canaries:
+                turn = Turn.CANARY
+            return Waiting(turn, -line.weight, line.position, *spool.add(fresh.data))
+
+        self.left += len(block)
+        await waiting.add(await asyncio.to_thread(lambda: [kept(fresh) for fresh in block]))
+
+    def _fetched(self, lines: list[Waiting], spool: Spool) -> list[NewQuery]:
+        found = []
+        for line in lines:
+            data = spool.get(line.offset, line.length)
+            found.append(self._new(data, parse_request(data).request, line.turn == Turn.CANARY))
+        return found
+
+    def _new(self, data: bytes, request: Request, canary: bool = False) -> NewQuery:
+        digest = line_digest(data)
+        reduced = ranking_key(self._reduced, digest) if self._reduced else None
+        return NewQuery(ranking_key(self._key, digest), reduced, request, canary)
+
+    async def _look_up(
+        self, block: list[tuple[RawLine, bytes]]
+    ) -> tuple[list[bytes], dict[bytes, Known]]:
+        """The key of each line's ranking, and the rankings that are there."""
+        keys = [ranking_key(self._key, digest) for _, digest in block]
         known = await self._store.known(keys)
+        if self._reduced is not None:
+            reduced = [ranking_key(self._reduced, digest) for _, digest in block]
+            found = await self._store.known(reduced)
+            keys = [
+                other if key not in known and other in found else key
+                for key, other in zip(keys, reduced, strict=True)
+            ]
+            known |= found
+        if self._order.again:
+            fell = [key for key, ranking in known.items() if ranking.fell_back]
+            await forget_fallbacks(self._store, self._run, fell)
+            known |= {key: replace(known[key], retry=True) for key in fell}
+        return keys, known
+
+    async def _take(self, block: list[tuple[RawLine, bytes]]) -> list[_Fresh]:
+        keys, known = await self._look_up(block)
         items = [
             self._parse(raw, known.get(key)) for (raw, _), key in zip(block, keys, strict=True)
         ]
@@ -71,14 +184,14 @@ class Intake:
         holders = await self._store.seen_qids(self._run.id, {qid for qid in qids if qid})
         lines: list[Line] = []
         failures: dict[bytes, RankedQuery] = {}
-        fresh: dict[bytes, NewQuery] = {}
+        fresh: dict[bytes, _Fresh] = {}
         for (raw, digest), key, item, qid in zip(block, keys, items, qids, strict=True):
-            line = Line(self.lines, raw.number, qid, key)
+            line = Line(self.lines, raw.number, qid, key, _weight(raw, item))
             self.lines += 1
             self.bytes_read += len(raw.data) + 1
             holder = holders.setdefault(qid, line) if qid else line
             if holder.ranking != key:
-                line = replace(line, qid=0, ranking=ranking_key(self._job, digest, holder.line))
+                line = replace(line, qid=0, ranking=ranking_key(self._key, digest, holder.line))
                 failures[line.ranking] = _repeated(raw, holder)
             elif isinstance(item, LineError):
                 request = Request(Query(item.qid or "", ""), ())
@@ -86,7 +199,7 @@ class Intake:
             elif isinstance(item, Known):
                 self.known += 1
             else:
-                fresh[key] = NewQuery(key, item)
+                fresh[key] = _Fresh(line, raw.data, item)
             lines.append(line)
         await asyncio.gather(
             self._store.add_lines(self._run.id, lines),
@@ -108,11 +221,23 @@ class Intake:
         return parsed.request
 
 
+def _generation(job: Job, run: Run) -> bytes:
+    """What the keys of a job's rankings start from: anew with each run that starts afresh."""
+    return job.key + (run.fresh_since.to_bytes(8, "big") if run.fresh_since else b"")
+
+
 def _claimed_qid(item: Known | Request | LineError) -> int:
     """The hash of the qid that a line holds against later ones; a failed line holds none."""
     if isinstance(item, Known):
         return item.qid
     return short_hash(item.query.qid) if isinstance(item, Request) else 0
+
+
+def _weight(raw: RawLine, item: Known | Request | LineError) -> float:
+    if isinstance(item, Known):
+        # What is known is not parsed, but for this.
+        return parse_request(raw.data).request.weight if b'"weight"' in raw.data else 1.0
+    return item.weight if isinstance(item, Request) else 1.0
 
 
 def _repeated(raw: RawLine, holder: Line) -> RankedQuery:
@@ -127,3 +252,30 @@ def _size(source: str) -> int | None:
     if source == "-" or path.suffix in (".gz", ".zst") or not path.is_file():
         return None
     return path.stat().st_size
+
+
+def _digested(blocks: Iterator[list[RawLine]]) -> list[tuple[RawLine, bytes]] | None:
+    block = next(blocks, None)
+    return None if block is None else [(line, line_digest(line.data)) for line in block]
+
+
+async def _in_daemon_thread(work: Callable[[], T]) -> T:
+    """Like asyncio.to_thread, but a thread that waits for a silent pipe doesn't keep the process.
+
+    Neither the loop nor the interpreter waits for a daemon thread at its end.
+    """
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    result: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            result.set_result(work())
+        except Exception as error:  # whatever it is, it is raised where it is awaited
+            result.set_exception(error)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(ended.cancel)
+
+    Thread(target=call, name="reader", daemon=True).start()
+    await asyncio.wait([ended])
+    return result.result()

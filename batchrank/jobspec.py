@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from batchrank.deadline import parse_clock, parse_duration
 from batchrank.errors import UsageError
 from batchrank.keys import job_key
 from batchrank.strategies.base import Strategy
@@ -102,6 +103,27 @@ class JobSpec(BaseModel):
         default=0.01, description="Share of failed queries that is accepted."
     )
 
+    gate_qrels: Path | None = Field(
+        default=None, description="TREC qrels: rank these queries first, stop if they got worse."
+    )
+    min_overlap: Fraction | None = Field(
+        default=None, description="Share of the top 10 that must be as in the last accepted run."
+    )
+
+    deadline: str | None = Field(
+        default=None, description="Time of day at which to stop, such as 06:00."
+    )
+    time_limit: str | None = Field(default=None, description="Stop after so long: 3h, 1h30m, 45s.")
+    degrade: bool = Field(
+        default=False, description="Drop optional passes where the time would not be enough."
+    )
+    wait_for_lock: bool = Field(
+        default=False, description="Wait for another runner of the store to end."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="json: one structured line an event on stderr."
+    )
+
     cost: Cost | None = Field(default=None, description="What the machines cost.")
 
     @model_validator(mode="after")
@@ -118,6 +140,14 @@ class JobSpec(BaseModel):
                 f"winners {self.winners} must be at most half of window_size {self.window_size}, "
                 "or the merge would never get smaller"
             )
+        if self.deadline is not None:
+            parse_clock(self.deadline)
+        if self.time_limit is not None:
+            parse_duration(self.time_limit)
+        if self.degrade and self.deadline is None and self.time_limit is None:
+            raise ValueError("degrade needs a deadline or a time_limit to be on time for")
+        if self.degrade and self.without_optional_passes() == self:
+            raise ValueError("degrade has no pass to drop: passes and merge_passes have one each")
         if self.backend == "embedded" and self.model_path is None:
             raise ValueError("backend embedded needs model_path, a GGUF file")
         if self.model_path is not None and self.backend != "embedded":
@@ -135,6 +165,11 @@ class JobSpec(BaseModel):
                 window_size, self.winners, self.merge_top, parse_orders(self.merge_passes)
             )
         return in_passes(one_pass, parse_orders(self.passes))
+
+    def without_optional_passes(self) -> JobSpec:
+        """The same with the first of each list of passes alone."""
+        first = {name: getattr(self, name).split(",")[0] for name in ("passes", "merge_passes")}
+        return self.model_copy(update=first)
 
     @property
     def merge_top(self) -> int:

@@ -47,13 +47,16 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
         return [replayed.permutation for replayed in windows[-len(asked) :]]
 
     if ranked.answers:
-        await drive(strategy_of(settings)(ranked.docids[: settings["depth"]]), ask)
+        strategy = strategy_of(settings, reduced=ranked.reduced)
+        await drive(strategy(ranked.docids[: settings["depth"]]), ask)
     return windows
 
 
-def strategy_of(settings: dict[str, Any]) -> Strategy:
-    """The strategy of a job, from its stored settings."""
+def strategy_of(settings: dict[str, Any], *, reduced: bool) -> Strategy:
+    """The strategy of a job, from its stored settings; `reduced`: without optional passes."""
     names = ("strategy", "window_size", "stride", "winners", "passes", "merge_passes")
     given = {name: settings[name] for name in names if settings[name] is not None}
     spec = JobSpec.model_validate({**given, "top_k": settings["merge_top"]})
+    if reduced:
+        spec = spec.without_optional_passes()
     return spec.make_strategy(settings["fitted_window_size"])

@@ -95,4 +95,5 @@ def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
         template=settings["template"],
         error=RowError(ranked.error_kind, ranked.error or "") if ranked.error_kind else None,
         line=line,
+        reduced=ranked.reduced,
     )

@@ -114,7 +114,8 @@ class Runner:
         spec = self._spec
         # What can't be used as given is said before a store is made or a model waited for.
         template = await asyncio.to_thread(load_template, spec.template)
-        if await asyncio.to_thread(Path(self._source).is_file):  # a pipe can be read only once
+        # A pipe can be read only once.
+        if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
             await asyncio.to_thread(next, read_lines(self._source))
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)

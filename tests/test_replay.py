@@ -107,4 +107,4 @@ def test_a_run_of_unusable_answers_stops_and_is_not_written(
     )
     assert ended.code == 3, ended.err
     assert not output.exists()
-    assert ended.err.count("answer, for example:") == 3
+    assert ended.err.count("for example query") == 3

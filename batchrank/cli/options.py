@@ -13,6 +13,7 @@ _GENERAL = "Files"
 _MODEL = "Model server"
 _RANKING = "Ranking"
 _GATES = "Gates"
+_NIGHT = "The night"
 
 
 def _option(field: str, *names: str, panel: str, metavar: str | None = None) -> object:
@@ -90,4 +91,22 @@ MaxFallback = Annotated[
 ]
 MaxFailed = Annotated[
     str | None, _option("max_failed", "--max-failed", panel=_GATES, metavar="SHARE")
+]
+GateQrels = Annotated[
+    Path | None, _option("gate_qrels", "--gate-qrels", panel=_GATES, metavar="QRELS")
+]
+MinOverlap = Annotated[
+    str | None, _option("min_overlap", "--min-overlap", panel=_GATES, metavar="SHARE")
+]
+
+Deadline = Annotated[str | None, _option("deadline", "--deadline", panel=_NIGHT, metavar="HH:MM")]
+TimeLimit = Annotated[
+    str | None, _option("time_limit", "--time-limit", panel=_NIGHT, metavar="DURATION")
+]
+Degrade = Annotated[bool | None, _option("degrade", "--degrade/--no-degrade", panel=_NIGHT)]
+WaitForLock = Annotated[
+    bool | None, _option("wait_for_lock", "--wait-for-lock/--no-wait-for-lock", panel=_NIGHT)
+]
+LogFormat = Annotated[
+    str | None, _option("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
 ]

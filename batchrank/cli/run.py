@@ -18,7 +18,8 @@ from batchrank.cli.talk import Talk
 from batchrank.errors import StoppedError, UsageError
 from batchrank.jobspec import JobSpec, load_spec
 from batchrank.results import default_output
-from batchrank.runner import Report, Runner
+from batchrank.runner import Runner
+from batchrank.verdict import Report
 
 
 def run(
@@ -51,11 +52,22 @@ def run(
     re_ask: options.ReAsk = None,
     max_fallback: options.MaxFallback = None,
     max_failed: options.MaxFailed = None,
+    gate_qrels: options.GateQrels = None,
+    min_overlap: options.MinOverlap = None,
+    deadline: options.Deadline = None,
+    time_limit: options.TimeLimit = None,
+    degrade: options.Degrade = None,
+    wait_for_lock: options.WaitForLock = None,
+    log_format: options.LogFormat = None,
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Say what the job takes and call no model.")
     ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Forget this job's rankings and ask everything anew.")
+    ] = False,
+    retry_fallbacks: Annotated[
+        bool,
+        typer.Option("--retry-fallbacks", help="Ask windows again whose answers were unusable."),
     ] = False,
     as_json: options.JsonFlag = False,
 ) -> None:
@@ -78,15 +90,25 @@ def run(
     target = spec.output or default_output(queries, spec.format)
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
-    report = run_loop(_run(spec, queries, target, fresh=fresh))
+    report = run_loop(_run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks))
     if as_json:
         sys.stdout.buffer.write(orjson.dumps(report.summary(), option=orjson.OPT_INDENT_2) + b"\n")
     raise typer.Exit(report.exit_code)
 
 
-async def _run(spec: JobSpec, source: str, output: str, *, fresh: bool) -> Report:
+async def _run(
+    spec: JobSpec, source: str, output: str, *, fresh: bool, retry_fallbacks: bool
+) -> Report:
     with Talk() as talk:
-        runner = Runner(spec, source, output, fresh=fresh, say=talk.say, tick=talk.tick)
+        runner = Runner(
+            spec,
+            source,
+            output,
+            fresh=fresh,
+            retry_fallbacks=retry_fallbacks,
+            say=talk.say,
+            tick=talk.tick,
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _on_signal, runner, talk, number)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from batchrank.cli.talk import duration, printable
-from batchrank.runner import Report
 from batchrank.store.store import Totals
 from batchrank.values import QueryStatus
+from batchrank.verdict import Report
 
 _UNMOVED_WARNING = 0.5
 
@@ -18,6 +18,13 @@ def summary_lines(report: Report) -> list[str]:
     lines = totals_lines(report.totals)
     if progress.known:
         lines.append(f"  already finished before this run: {progress.known} queries, no call")
+    if (changes := report.changes) and (changes.changed or changes.gone):
+        lines.append(
+            f"  the input since the last run: {changes.changed:,} changed or new lines, "
+            f"{changes.gone:,} no longer there"
+        )
+    if report.reduced:
+        lines.append(f"  ranked without optional passes, for lack of time: {report.reduced:,}")
     lines.append(
         f"  spent: {spent.calls:,} calls, {spent.usage.prompt_tokens:,} prompt + "
         f"{spent.usage.completion_tokens:,} generated tokens, {duration(progress.seconds)}"
@@ -35,13 +42,18 @@ def summary_lines(report: Report) -> list[str]:
     if report.left_out:
         lines.append(f"  left out of the output: {len(report.left_out)} rows")
         lines += [f"    {reason}" for reason in report.left_out[:3]]
-    lines += [f"  answer, for example: {printable(text[:200])!r}" for text in report.examples]
     if report.exit_code == 3:
-        lines += [f"  rejected: {reason}" for reason in report.reasons]
+        lines += [f"  rejected: {printable(reason)}" for reason in report.reasons]
+        lines += [f"    for example {printable(example)}" for example in report.examples]
         if report.output is not None:
             lines.append(f"  the result is kept aside in {report.output}")
     elif report.exit_code == 75:
-        lines += [f"  stopped: {reason}" for reason in report.reasons]
+        lines += [f"  stopped: {printable(reason)}" for reason in report.reasons]
+        if (done := report.coverage) and done.lines:
+            lines.append(
+                f"  ranked so far: {done.done:,} of {done.lines:,} queries that were read"
+                + (f", {done.weight_done / done.weight:.0%} of the weight" if done.weight else "")
+            )
         lines.append("  nothing is lost: the same command goes on where this one stopped")
     elif report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")

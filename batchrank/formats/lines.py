@@ -78,7 +78,9 @@ def _opened(source: str, name: str) -> AbstractContextManager[BinaryIO]:
     if source == "-":
         if sys.stdin is None:
             raise UsageError("Standard input is closed: give a file or a pipe.")
-        return nullcontext(sys.stdin.buffer)
+        # Unbuffered where there is such a layer: a reader that waits in the buffered one holds a
+        # lock without which the interpreter can't end.
+        return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
         return Path(source).open("rb")
     except FileNotFoundError:

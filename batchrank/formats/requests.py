@@ -40,10 +40,10 @@ def parse_request(data: bytes) -> ParsedLine:
     (docids are then "1".."n"), or an object with `docid`, perhaps `score`, and its text and
     `title` in `doc`, as the string `doc`, or beside `docid`; code has `path` and perhaps
     `start_line`, which make its docid and title. Integers as identifiers become strings. The
-    first of candidates with the same docid is kept.
+    first of candidates with the same docid is kept. `weight` stands beside `query` or in it.
 
     Raises LineError with kind `json`, `encoding`, `size`, `shape`, `query`, `qid`, `docid`,
-    `text` or `score`.
+    `text`, `score` or `weight`.
     """
     line = _loaded(data)
     if not isinstance(line, dict):
@@ -159,7 +159,19 @@ def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
             if document.score > last_score:
                 warnings[SCORES_RISE] = None
             last_score = document.score
-    return ParsedLine(Request(query, tuple(documents.values())), tuple(warnings))
+    request = Request(query, tuple(documents.values()), _weight(line))
+    return ParsedLine(request, tuple(warnings))
+
+
+def _weight(line: Mapping[str, Any]) -> float:
+    """How much a query counts where not all can be ranked in time: 1 where nothing is said."""
+    query = line["query"]
+    weight = query.get("weight") if isinstance(query, dict) else None
+    if weight is None:
+        weight = line.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+        raise LineError("weight", f"The weight is {shown(weight)}, expected a number from 0.")
+    return float(weight)
 
 
 def _document(item: object, number: int) -> Document:

@@ -41,7 +41,7 @@ class Row:
 
     `status` is `ok`, `repaired`, `degraded`, `unranked` or `failed`; `windows` counts windows by
     their status; `line` is the number of the input line; `qid` and `query` are None where a
-    failed line hides them.
+    failed line hides them; `reduced` rows were ranked without optional passes.
     """
 
     qid: str | None
@@ -56,6 +56,7 @@ class Row:
     template: str | None
     error: RowError | None
     line: int
+    reduced: bool = False
 
 
 def ranked_docs(ranking: Ranking, candidates: Sequence[Document]) -> tuple[RankedDoc, ...]:
@@ -77,7 +78,7 @@ def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:
     """Return a row as one line of JSON, the best `top_k` documents only.
 
     `first_stage_score` is null where the input had none; `error` (`kind`, `message`, `line`)
-    stands only in a row that has one.
+    and `reduced` stand only in a row that has them.
     """
     value: dict[str, object] = {
         "qid": row.qid,
@@ -91,6 +92,8 @@ def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:
         "model": row.model,
         "template": row.template,
     }
+    if row.reduced:
+        value["reduced"] = True
     if row.error:
         value["error"] = {**asdict(row.error), "line": row.line}
     try:

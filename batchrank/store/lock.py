@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from batchrank.errors import StoreError
+from batchrank.errors import StoreError, StoreInUseError
 
 
 @contextmanager
 def store_lock(store: Path) -> Iterator[None]:
-    """Hold the lock file beside `store`; StoreError names the holder where there is one.
+    """Hold the lock file beside `store`; StoreInUseError names the holder where there is one.
 
     The kernel frees the lock when its process ends, however it ends. The file itself stays:
     removing it would let two runners lock two files of one name.
@@ -32,9 +32,9 @@ def store_lock(store: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(descriptor, 200).decode("utf-8", "replace").strip()
-            raise StoreError(
-                f"store {store} is in use by {holder or 'another runner'}; wait until it ends, "
-                "or choose another store with --store"
+            raise StoreInUseError(
+                f"store {store} is in use by {holder or 'another runner'}; wait until it ends "
+                "(--wait-for-lock), or choose another store with --store"
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

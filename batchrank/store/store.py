@@ -186,13 +186,7 @@ class Store:
         The lines of earlier runs of the job that never ended are dropped, since this run replaces
         them, but for the last that had read its whole input: it tells what was left out.
         """
-        await self._write(
-            "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
-            (key, orjson.dumps(settings).decode()),
-        )
-        ((job, fresh_since),) = await self.select(
-            "SELECT id, fresh_since FROM jobs WHERE key = ?", (key,)
-        )
+        job, fresh_since = await self.register_job(key, settings)
         ((number,),) = await self.select("SELECT ifnull(max(id), 0) + 1 FROM runs", ())
         if fresh:
             fresh_since = number
@@ -210,6 +204,17 @@ class Store:
             (number, job, source, output, time.time(), deadline),
         )
         return await self.run(number)
+
+    async def register_job(self, key: bytes, settings: Mapping[str, object]) -> tuple[int, int]:
+        """A job's number, and the run from which on its answers count."""
+        await self._write(
+            "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
+            (key, orjson.dumps(settings).decode()),
+        )
+        ((job, fresh_since),) = await self.select(
+            "SELECT id, fresh_since FROM jobs WHERE key = ?", (key,)
+        )
+        return job, fresh_since
 
     async def is_interrupted(self, key: bytes) -> bool:
         """Whether the latest run of the job with this key was stopped or killed before its end."""
@@ -240,15 +245,18 @@ class Store:
         if not rows:
             what = "no run" if number is None else f"no run {number}"
             raise StoreError(f"store {self.path} holds {what}; see `batchrank status`")
-        (number_of_run, job, settings, *rest, summary, fresh_since, deadline) = rows[0]
+        identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
         return Run(
-            number_of_run,
+            identity,
             job,
             orjson.loads(settings),
-            *rest,
+            source,
+            output,
+            started,
+            ended,
+            exit_code,
             orjson.loads(summary) if summary else None,
-            fresh_since,
-            deadline,
+            *rows[0][9:],
         )
 
     async def runs(self) -> list[Run]:

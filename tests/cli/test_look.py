@@ -123,7 +123,7 @@ def test_nothing_a_user_or_a_model_wrote_reaches_the_terminal_raw(tmp_path: Path
         assert ESCAPES.search(result.err.encode()) is None, result.err
     assert "\\x1b[31mred" in said[1].out.decode()
     assert "    1 (was   2)" in said[1].out.decode()
-    assert "answer, for example: 'all \\\\x1b[31mred" in said[4].err
+    assert "): 'all \\x1b[31mred" in said[4].err
     assert "fallback" in said[5].out.decode()
 
 

@@ -36,7 +36,7 @@ def test_whatever_the_presentation_the_first_stage_stands(tmp_path: Path, flags:
         assert rejected.code == 3, rejected.err
         assert not output.exists()
         assert "brought no usable ranking" in rejected.err
-        assert "answer, for example:" in rejected.err
+        assert "for example query" in rejected.err
         ended = shell.run(source, "-o", output, *flags, "--max-fallback", "1")
     assert ended.code == 0, ended.err
     found = rows_of(output)
@@ -56,7 +56,7 @@ def test_a_hopeless_run_stops_early(tmp_path: Path) -> None:
         asked = len(windows(server))
     assert ended.code == 3, ended.err
     assert "stopped, since the rest of the night would be no better" in ended.err
-    assert ended.err.count("answer, for example:") == 3
+    assert ended.err.count("for example query") == 3
     assert 50 <= asked < 180
     assert output.read_text() == "yesterday\n"
 

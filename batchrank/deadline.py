@@ -1,0 +1,116 @@
+"""When a night must end, how long its queries take, and whether one more can be finished."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from time import monotonic
+
+from batchrank.errors import UsageError
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+_SAME_NIGHT_SECONDS = 23 * 3600.0
+"""A job that starts every day is in its next night by then; an hour is left for a late start."""
+_ENOUGH_TO_JUDGE = 8
+"""Finished queries before the pace of a job is trusted."""
+_SMOOTHING = 1 / 8
+_DEVIATIONS = 2.0
+
+
+def parse_clock(text: str) -> time:
+    """Read a time of day such as `06:00`, local; UsageError for anything else."""
+    try:
+        return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day
+    except ValueError:
+        raise UsageError(f"deadline {text!r} is no time of day: write it like 06:00") from None
+
+
+def parse_duration(text: str) -> float:
+    """Read a duration such as `3h`, `1h30m` or `45s` as seconds; UsageError for anything else."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
+        raise UsageError(f"time limit {text!r} is no duration: write it like 3h, 1h30m or 45s")
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """An earlier night of a job that left work: its start and deadline, seconds since the epoch."""
+
+    begun: float
+    deadline: float
+
+
+def next_deadline(clock: time, now: float, last: Night | None) -> float:
+    """When `clock` is next, as seconds since the epoch; in the past where the night is over.
+
+    A deadline belongs to the night it was set for. Where the last night of the job ended at the
+    same time of day and a day has not passed since it began, this is that night still.
+    """
+    if last is not None and last.deadline <= now < last.begun + _SAME_NIGHT_SECONDS:
+        ended = datetime.fromtimestamp(last.deadline, UTC).astimezone()
+        if (ended.hour, ended.minute) == (clock.hour, clock.minute):
+            return last.deadline
+    today = datetime.fromtimestamp(now, UTC).astimezone().date()
+    for day in (today, today + timedelta(days=1)):
+        # Of a time that a change of clocks leaves out or repeats, the system takes the first.
+        at = datetime.combine(day, clock).astimezone().timestamp()
+        if at > now:
+            break
+    return at
+
+
+class Pace:
+    """Learns how long queries take, on a clock that never jumps.
+
+    `seconds` is the time that is left when it is made, None where there is no end. A query's time
+    is estimated as TCP does its time-out: a smoothed mean and some mean deviations
+    (Jacobson 1988; RFC 6298), so that it follows a server that slows down.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._begun = monotonic()
+        self._end = None if seconds is None else self._begun + seconds
+        self._mean: float | None = None
+        self._deviation = 0.0
+        self._first_start: float | None = None
+        self._finished = 0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, below 0 after it; None where there is none."""
+        return None if self._end is None else self._end - monotonic()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a query that starts now can be finished; of the first nothing is known."""
+        if (left := self.left) is None:
+            return True
+        return left > (self._mean or 0.0) + _DEVIATIONS * self._deviation
+
+    def start(self) -> float:
+        """Note that a query starts; what is returned is for `finish`."""
+        now = monotonic()
+        if self._first_start is None:
+            self._first_start = now
+        return now
+
+    def finish(self, started: float) -> None:
+        """Note that a query that started then is finished."""
+        seconds = monotonic() - started
+        self._finished += 1
+        if self._mean is None:
+            self._mean, self._deviation = seconds, seconds / 2
+        else:
+            error = seconds - self._mean
+            self._deviation += _SMOOTHING * 2 * (abs(error) - self._deviation)
+            self._mean += _SMOOTHING * error
+
+    def misses(self, waiting: int) -> bool:
+        """Whether `waiting` more queries will not be finished in time at the pace so far."""
+        left = self.left
+        if left is None or self._finished < _ENOUGH_TO_JUDGE or self._first_start is None:
+            return False
+        return waiting * (monotonic() - self._first_start) / self._finished > left

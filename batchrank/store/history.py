@@ -1,0 +1,185 @@
+"""What a run shares with earlier runs of its job, and what it has done so far."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from batchrank.store.packing import unpack
+from batchrank.store.store import Run, Store
+from batchrank.values import RankedQuery
+
+_CHUNK = 200
+_FOUND = "lines JOIN rankings ON rankings.key = lines.ranking"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a run's input has its ranking: lines, and the sum of their weights."""
+
+    done: int
+    lines: int
+    weight_done: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """An input beside what it was in the last run that read all of it, in lines."""
+
+    changed: int
+    """Not there before, or not with this content."""
+    gone: int
+    """There before, and their qid is no longer."""
+
+
+async def last_night(store: Store, job_key: bytes) -> tuple[float, float] | None:
+    """When the last night of a job that left work began, and its deadline (since the epoch)."""
+    rows = await store.select(
+        "SELECT (SELECT min(started) FROM runs WHERE job = last.job AND deadline = last.deadline), "
+        "deadline FROM (SELECT * FROM runs WHERE job = (SELECT id FROM jobs WHERE key = ?) "
+        "ORDER BY id DESC LIMIT 1) AS last "
+        "WHERE (exit IS NULL OR exit = 75) AND deadline IS NOT NULL",
+        (job_key,),
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def finish_reading(store: Store, run: int, lines: int) -> None:
+    """Record that all of a run's input was read, however it will end."""
+    await store.write_rows("UPDATE runs SET lines = ? WHERE id = ?", [(lines, run)])
+
+
+async def left_out(store: Store, run: Run, qids: Iterable[int]) -> set[int]:
+    """Which of these qid hashes the last run of the job that read its input did not get to."""
+    rows = await store.select_in(
+        "SELECT qid FROM lines LEFT JOIN rankings AS found ON found.key = lines.ranking "
+        "WHERE run = (SELECT max(id) FROM runs WHERE job = ? AND id < ? AND lines IS NOT NULL) "
+        "AND found.key IS NULL AND lines.qid",
+        qids,
+        run.job,
+        run.id,
+    )
+    return {row[0] for row in rows}
+
+
+async def changes(store: Store, run: Run) -> Changes | None:
+    """What is new in a run's input; None where no earlier run of the job read it to its end."""
+    ((previous,),) = await store.select(
+        "SELECT max(id) FROM runs WHERE job = ? AND input = ? AND id < ? AND lines IS NOT NULL",
+        (run.job, run.input, run.id),
+    )
+    if previous is None:
+        return None
+    ((changed,),) = await store.select(
+        "SELECT count(*) FROM (SELECT ranking FROM lines WHERE run = ? "
+        "EXCEPT SELECT ranking FROM lines WHERE run = ?)",
+        (run.id, previous),
+    )
+    ((gone,),) = await store.select(
+        "SELECT count(*) FROM (SELECT qid FROM lines WHERE run = ? AND qid != 0 "
+        "EXCEPT SELECT qid FROM lines WHERE run = ?)",
+        (previous, run.id),
+    )
+    return Changes(changed, gone)
+
+
+async def coverage(store: Store, run: int) -> Coverage:
+    """How much of a run's lines is done; a failed line that is tried again counts as done."""
+    ((lines, weight),) = await store.select(
+        "SELECT count(*), ifnull(sum(weight), 0) FROM lines WHERE run = ?", (run,)
+    )
+    ((done, weight_done),) = await store.select(
+        f"SELECT count(*), ifnull(sum(weight), 0) FROM {_FOUND} WHERE run = ?",  # noqa: S608 - fixed
+        (run,),
+    )
+    return Coverage(done, lines, weight_done, weight)
+
+
+async def count_of_other_jobs(store: Store, run: Run) -> int:
+    """Lines of a run that show a ranking of another job: those without its optional passes."""
+    ((count,),) = await store.select(
+        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND job != ?",  # noqa: S608 - fixed
+        (run.id, run.job),
+    )
+    return int(count)
+
+
+async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, RankedQuery]]:
+    """The first `count` queries of a run with a window that brought no usable ranking."""
+    rows = await store.select(
+        f"SELECT line, packed FROM {_FOUND} WHERE run = ? AND fallback + error + thin > 0 "  # noqa: S608
+        "ORDER BY position LIMIT ?",
+        (run, count),
+    )
+    return [(line, unpack(packed)) for line, packed in rows]
+
+
+async def failed_queries(store: Store, run: int) -> AsyncIterator[tuple[int, RankedQuery]]:
+    """The failed queries of a run with their line numbers, in input order."""
+    after = -1
+    while rows := await store.select(
+        f"SELECT position, line, packed FROM {_FOUND} WHERE run = ? AND status = 'failed' "  # noqa: S608
+        "AND position > ? ORDER BY position LIMIT ?",
+        (run, after, _CHUNK),
+    ):
+        after = rows[-1][0]
+        for _, line, packed in rows:
+            yield line, unpack(packed)
+
+
+async def queries_of(store: Store, run: int, qids: Iterable[int]) -> list[RankedQuery]:
+    """The rankings of a run under these qid hashes, as far as they are there."""
+    rows = await store.select_in(
+        f"SELECT packed FROM {_FOUND} WHERE run = ? AND lines.qid",  # noqa: S608 - fixed
+        qids,
+        run,
+    )
+    return [unpack(row[0]) for row in rows]
+
+
+async def last_accepted(store: Store, run: Run) -> int | None:
+    """The last run of the same job whose result was accepted, None where there is none."""
+    ((number,),) = await store.select(
+        "SELECT max(id) FROM runs WHERE job = ? AND id < ? AND exit = 0", (run.job, run.id)
+    )
+    return None if number is None else int(number)
+
+
+async def pairs(
+    store: Store, run: int, earlier: int
+) -> AsyncIterator[tuple[RankedQuery, RankedQuery]]:
+    """For each line of `run` whose qid `earlier` has too: its ranking now and then."""
+    after = -1
+    while rows := await store.select(
+        "SELECT now.position, a.packed, b.packed FROM lines AS now "
+        "JOIN lines AS then_ ON then_.run = ? AND then_.qid = now.qid "
+        "JOIN rankings AS a ON a.key = now.ranking JOIN rankings AS b ON b.key = then_.ranking "
+        "WHERE now.run = ? AND now.qid != 0 AND now.position > ? "
+        "GROUP BY now.position ORDER BY now.position LIMIT ?",
+        (earlier, run, after, _CHUNK),
+    ):
+        after = rows[-1][0]
+        for _, now, then in rows:
+            yield unpack(now), unpack(then)
+
+
+async def forget_answers(store: Store, numbers: Iterable[int]) -> None:
+    """Let these answers be asked anew; they can still be looked at until then."""
+    await store.write_rows(
+        "UPDATE answers SET run = -1 WHERE id = ?", [(number,) for number in numbers]
+    )
+
+
+async def show_instead(store: Store, run: int, qid: int, old: bytes, new: bytes) -> None:
+    """Let the lines of a run that show one ranking show another, of the same query."""
+    await store.write_rows(
+        "UPDATE lines SET ranking = ? WHERE run = ? AND qid = ? AND ranking = ?",
+        [(new, run, qid, old)],
+    )
+
+
+async def rankings(store: Store, keys: Iterable[bytes]) -> list[RankedQuery]:
+    """The rankings with these keys, as far as they are there."""
+    rows = await store.select_in("SELECT packed FROM rankings WHERE key", keys)
+    return [unpack(row[0]) for row in rows]

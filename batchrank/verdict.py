@@ -1,0 +1,124 @@
+"""Judges a run that has ended, and writes what is good enough."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.gates import Canaries, bad_windows, rejections, worse_canaries
+from batchrank.intake import Intake
+from batchrank.jobspec import JobSpec
+from batchrank.progress import Progress
+from batchrank.results import rejected_name, write_results
+from batchrank.store.history import Changes, Coverage, changes, count_of_other_jobs, coverage
+from batchrank.store.store import Run, Store, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences.
+
+    `coverage` tells how much is done, where not all is; `changes` what is new in the input since
+    the last run, where it was read to its end both times.
+    """
+
+    run: Run
+    exit_code: int
+    reasons: list[str]
+    examples: list[str]
+    totals: Totals
+    progress: Progress
+    warnings: list[str]
+    output: str | None
+    left_out: list[str]
+    coverage: Coverage | None = None
+    changes: Changes | None = None
+    reduced: int = 0
+
+    def summary(self) -> dict[str, object]:
+        """What is kept of a run in the store, and printed with --json."""
+        spent = self.progress.spent
+        return {
+            "run": self.run.id,
+            "exit_code": self.exit_code,
+            "reasons": self.reasons,
+            "examples": self.examples,
+            "queries": {str(status): n for status, n in self.totals.queries.items()},
+            "windows": asdict(self.totals.tally),
+            "already_finished": self.progress.known,
+            "left": asdict(self.coverage) if self.coverage else None,
+            "input_changes": asdict(self.changes) if self.changes else None,
+            "reduced": self.reduced,
+            "calls": spent.calls,
+            "calls_saved": spent.saved,
+            "retries": spent.retries,
+            "prompt_tokens": spent.usage.prompt_tokens,
+            "completion_tokens": spent.usage.completion_tokens,
+            "seconds": round(self.progress.seconds, 3),
+            "output": self.output,
+            "left_out": self.left_out,
+            "warnings": self.warnings,
+        }
+
+
+async def conclude(
+    store: Store,
+    run: Run,
+    spec: JobSpec,
+    output: str,
+    *,
+    stopped: BatchrankError | None,
+    canaries: Canaries | None,
+    intake: Intake,
+    progress: Progress,
+) -> Report:
+    """Judge what is there, and write it where it is good enough.
+
+    Raises DiskError, StoreError, and UsageError where a gate can't be applied.
+    """
+    report = Report(
+        run=run,
+        exit_code=0,
+        reasons=[],
+        examples=[],
+        totals=await store.totals(run.id),
+        progress=progress,
+        warnings=[f"{n} queries: {text}" for text, n in intake.warnings.items()],
+        output=None,
+        left_out=[],
+        changes=await changes(store, run) if intake.is_read else None,
+        reduced=await count_of_other_jobs(store, run),
+    )
+    if stopped is not None:
+        examples: tuple[str, ...] = ()
+        if isinstance(stopped, RejectedError):
+            examples = await _why_rejected(store, run, canaries)
+        report = replace(
+            report,
+            exit_code=stopped.exit_code,
+            reasons=[str(stopped)],
+            examples=list(examples),
+            coverage=await coverage(store, run.id) if isinstance(stopped, StoppedError) else None,
+        )
+    else:
+        found = await rejections(store, run, spec, report.totals, canaries)
+        written = rejected_name(output) if found else output
+        left_out: list[str] = []
+        if written is not None:
+            left_out = await write_results(store, run, written, spec.format, spec.top_k)
+        report = replace(
+            report,
+            exit_code=RejectedError.exit_code if found else 0,
+            reasons=[rejection.reason for rejection in found],
+            examples=[example for rejection in found for example in rejection.examples],
+            output=written,
+            left_out=left_out,
+        )
+    return report
+
+
+async def _why_rejected(store: Store, run: Run, canaries: Canaries | None) -> tuple[str, ...]:
+    """Examples for a run that was stopped because going on was of no use."""
+    if canaries is not None and (worse := await worse_canaries(store, run, canaries)):
+        return worse.examples
+    return await bad_windows(store, run)
