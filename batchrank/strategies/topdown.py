@@ -1,8 +1,9 @@
 """Top-down partitioning (Parry, MacAvaney and Ganguly 2024, TDPart).
 
 The k-th best of the first window is the pivot. All other documents are compared with it in windows
-of one round, and only those above it go on; where there are none the first window was right. With a
-perfect judge it promises its top k. Most lists take three or four rounds.
+of one round, and only those above it go on; where there are none the first window was right. The
+paper shows the pivot first; here it stands in the middle, since models favour what they see first.
+With a perfect judge it promises its top k. Most lists take three or four rounds.
 """
 
 from __future__ import annotations
@@ -24,12 +25,10 @@ def topdown(window_size: int, k: int) -> Strategy:
             pivot = answer.order[k - 1]
             above = {docid: place for place, docid in enumerate(answer.order[: k - 1])}
             below = answer.order[k:]
-            # The pivot stands first: unless an answer says otherwise nothing beats it.
-            parts = [
-                (pivot, *pool[start : start + window_size - 1])
+            answers = yield tuple(
+                _around(pivot, pool[start : start + window_size - 1], k)
                 for start in range(window_size, len(pool), window_size - 1)
-            ]
-            answers = yield tuple(Window(part, part, min(k, len(part))) for part in parts)
+            )
             for answer in answers:
                 # Of one window no more than k can be among the k best of all.
                 beaten_by = min(answer.order.index(pivot), k)
@@ -40,8 +39,19 @@ def topdown(window_size: int, k: int) -> Strategy:
             if len(pool) < k:
                 return pool + losers
         if len(pool) > 1:
-            (answer,) = yield (Window(pool, pool, min(k, len(pool))),)
+            shown = tuple(sorted(pool, key=rank.__getitem__))
+            (answer,) = yield (Window(pool, shown, min(k, len(pool))),)
             pool = answer.order
         return pool + losers
 
     return plan
+
+
+def _around(pivot: str, part: Ranking, k: int) -> Window:
+    """A window of `part` and the pivot, which nothing beats unless the answer says so."""
+    middle = len(part) // 2
+    return Window(
+        prior=(pivot, *part),
+        shown=(*part[:middle], pivot, *part[middle:]),
+        wants=min(k, len(part) + 1),
+    )

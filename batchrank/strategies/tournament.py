@@ -1,10 +1,15 @@
 """Tournaments with points (Chen et al. 2024, TourRank).
 
-A tournament deals its documents to groups, of which the better half goes on, until one window holds
-all that are left and orders them. Each halving that a document survives is a point; a place in
-the final counts as the halvings it stands for, log2(finalists / place). Several tournaments, dealt
-and shown differently, run in step, and points are summed, ties to the first stage. With a perfect
-judge it promises its top m, m being half the smallest group that had to be halved.
+In a tournament documents are dealt to groups, the best of each go on, and so on until one window
+holds all that are left and orders them. A document gets a point for each halving of the field that
+it survives, its place in the final counted in the same way: log2(documents / place). Several
+tournaments, dealt differently, run in step; their points are summed, ties to the first stage. With
+a perfect judge it promises its top m, m being the fewest that a group sends on, and no more than
+`top`.
+
+The paper lets half a group go on and shuffles what a prompt shows. Here fewer may go on, which
+takes two rounds in place of four, and documents are shown in first-stage order, which models lean
+on.
 """
 
 from __future__ import annotations
@@ -14,28 +19,37 @@ import random
 from itertools import islice
 
 from batchrank.strategies.base import Plan, Strategy
-from batchrank.strategies.orders import shuffle
+from batchrank.strategies.segmented import winners_of
 from batchrank.values import Ranking, Window
 
 
-def tournament(window_size: int, tournaments: int, top: int, seed: int) -> Strategy:
-    """Make the strategy; `top` is how many a final must name."""
+def tournament(
+    window_size: int, tournaments: int, winners: int | None, top: int, seed: int
+) -> Strategy:
+    """Make the strategy.
+
+    `winners` of a group go on, None for as many as fill one window; `top` is how many a final must
+    name; what is dealt depends on `seed` and the number of documents alone.
+    """
 
     def plan(first_stage: Ranking) -> Plan:
         rank = {docid: position for position, docid in enumerate(first_stage)}
         points = dict.fromkeys(first_stage, 0.0)
+
+        def shown(docids: Ranking) -> Ranking:
+            return tuple(sorted(docids, key=rank.__getitem__))
+
         dealers = [random.Random(f"{seed} {n}") for n in range(tournaments)]  # noqa: S311 - no secret
-        orders = [shuffle(seed + number) for number in range(tournaments)]
-        pools = [first_stage] * tournaments  # all of one length in every round
-        while len(pools[0]) > window_size:
-            count = math.ceil(len(pools[0]) / window_size)
-            half = math.ceil(math.ceil(len(pools[0]) / count) / 2)
+        pools = [first_stage] * tournaments  # in every round all are of one length
+        while (size := len(pools[0])) > window_size:
+            count = math.ceil(size / window_size)
+            m = winners_of(window_size, count, winners)
             dealt = [
                 _deal(pool, count, dealer) for pool, dealer in zip(pools, dealers, strict=True)
             ]
             answers = yield tuple(
-                Window(group, order(group), min(half, len(group)))
-                for groups, order in zip(dealt, orders, strict=True)
+                Window(group, shown(group), min(m, len(group)))
+                for groups in dealt
                 for group in groups
             )
             outcomes = iter(answers)
@@ -43,19 +57,16 @@ def tournament(window_size: int, tournaments: int, top: int, seed: int) -> Strat
                 survivors = sorted(
                     (place, rank[docid], docid)
                     for answer in islice(outcomes, count)
-                    for place, docid in enumerate(answer.order[:half])
+                    for place, docid in enumerate(answer.order[:m])
                 )
                 pools[number] = tuple(docid for _, _, docid in survivors)
                 for docid in pools[number]:
-                    points[docid] += 1
-        if len(first_stage) > 1:
-            answers = yield tuple(
-                Window(pool, order(pool), min(len(pool), top))
-                for pool, order in zip(pools, orders, strict=True)
-            )
+                    points[docid] += math.log2(size / len(survivors))
+        if size > 1:
+            answers = yield tuple(Window(pool, shown(pool), min(size, top)) for pool in pools)
             for answer in answers:
                 for place, docid in enumerate(answer.order, start=1):
-                    points[docid] += math.log2(len(answer.order) / place)
+                    points[docid] += math.log2(size / place)
         return tuple(sorted(first_stage, key=points.__getitem__, reverse=True))
 
     return plan
