@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from batchrank.capacity import to_fill
 from batchrank.connection import Connection, connect
 from batchrank.errors import NoServerError, ServerError
 from batchrank.forecast import Forecast, forecast
 from batchrank.job import Job
-from batchrank.jobspec import JobSpec
-from batchrank.preflight import Profile, answer_tokens, preflight
+from batchrank.jobspec import JobSpec, load_templates
+from batchrank.preflight import Profile, preflight
 from batchrank.prompts.render import QueryTexts, text_of
-from batchrank.prompts.template import load_template
-from batchrank.runner import capacity_of
 from batchrank.sanity import sanity_requests
 from batchrank.values import Prompt, Usage, Window
+from batchrank.ways import answer_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Findings:
 
 async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None]) -> Findings:
     """Run the preflight in full and measure; raises NoServerError where a job could not start."""
-    template = await asyncio.to_thread(load_template, spec.template)
+    templates = await asyncio.to_thread(load_templates, spec)
     async with connect(spec, answer_tokens(spec), say) as connection:
-        profile = await preflight(connection, spec, template)
-        job = Job(spec, template, profile)
-        in_flight = spec.concurrency or capacity_of(profile)
+        profile = await preflight(connection, spec, templates)
+        job = Job(spec, templates, profile)
+        in_flight = spec.concurrency or to_fill(profile.kind, profile.slots)
         found = None
         if source is not None:
             say("counting what the input takes")
@@ -98,8 +98,9 @@ def _trial_prompts(job: Job, count: int) -> list[Prompt]:
         request, _ = sanity_requests()[number % len(sanity_requests())]
         docids = tuple(document.docid for document in request.candidates)
         turn = number % len(docids)
-        window = Window(docids, docids[turn:] + docids[:turn], 2)
         way = job.ways[0]
+        shown = (docids[turn:] + docids[:turn])[: way.reader.most]
+        window = Window(shown, shown, min(2, len(shown)))
         texts = QueryTexts(request, len(docids), job.cut)
         prompts.append(way.reader.prompt(texts, window, way.means))
     return prompts

@@ -13,7 +13,6 @@ from batchrank.evaluation import Qrels, Scores, evaluate, parse_measures
 from batchrank.formats.trec import read_qrels
 from batchrank.jobspec import JobSpec
 from batchrank.keys import short_hash
-from batchrank.readings.named import READERS
 from batchrank.replay import replay
 from batchrank.store.history import bad_queries, failed_queries, last_accepted, pairs, queries_of
 from batchrank.store.store import Run, Store, Totals
@@ -91,12 +90,11 @@ def is_hopeless(tally: Tally, max_fallback: float) -> bool:
 async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:
     """Up to three windows that brought no usable ranking, with their raw answers."""
     examples = []
-    reader = READERS[run.settings["answer"]]
     for line, ranked in await bad_queries(store, run.id, _EXAMPLES):
         for number, asked in enumerate(await replay(ranked, run.settings, store), 1):
             outcome = asked.permutation
             answered = outcome.status in (Status.OK, Status.REPAIRED)
-            if answered and outcome.named * 2 >= reader.wanted(asked.window):
+            if answered and outcome.named * 2 >= asked.wanted:
                 continue
             said = asked.fault if asked.answer is None else asked.answer.text[:_ANSWER_CHARACTERS]
             notes = f" ({', '.join(outcome.notes)})" if outcome.notes else ""

@@ -7,21 +7,24 @@ from functools import cached_property
 
 from batchrank.jobspec import JobSpec
 from batchrank.keys import job_key
-from batchrank.preflight import Profile, thinking_tokens
+from batchrank.preflight import Profile
 from batchrank.prompts.render import Cut
 from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.readings.base import Means, Way
-from batchrank.readings.named import READERS
+from batchrank.readings.base import Way
 from batchrank.strategies.base import Strategy
+from batchrank.ways import make_ways
 
 
 @dataclass(frozen=True)
 class Job:
-    """Rankings of one job can be exchanged for one another; those of two jobs can't."""
+    """Rankings of one job can be exchanged for one another; those of two jobs can't.
+
+    There is one template a stage.
+    """
 
     spec: JobSpec
-    template: Template
+    templates: tuple[Template, ...]
     profile: Profile
 
     @cached_property
@@ -32,8 +35,9 @@ class Job:
             "fitted_window_size": self.profile.window_size,
             "fitted_max_doc_tokens": self.profile.max_doc_tokens,
             "token_ratio": self.profile.token_ratio,
-            "template": self.template.name,
-            "template_digest": self.template.digest,
+            "fitted_letters": self.profile.letters,
+            "template": "+".join(template.name for template in self.templates),
+            "template_digest": "+".join(template.digest for template in self.templates),
             "model": self.profile.model,
             "identity": self.profile.identity,
         }
@@ -46,7 +50,7 @@ class Job:
     @property
     def strategy(self) -> Strategy:
         """The strategy in windows that fit the server."""
-        return self.spec.make_strategy(self.profile.window_size)
+        return self.spec.make_strategy(self.profile.window_size, self.profile.letters)
 
     @property
     def cut(self) -> Cut:
@@ -56,5 +60,4 @@ class Job:
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         """How the windows of each stage are asked and read."""
-        means = Means(self.template, self.profile.form, thinking_tokens(self.spec))
-        return (Way(READERS[self.spec.answer], means),)
+        return make_ways(self.spec, self.templates, self.profile.form, self.profile.top_logprobs)

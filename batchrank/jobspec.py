@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from batchrank.deadline import parse_clock, parse_duration
+from batchrank.endpointspec import EndpointSpec
 from batchrank.errors import UsageError
 from batchrank.keys import job_key
+from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
+from batchrank.quiet import parse_quiet_hours
+from batchrank.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
-from batchrank.strategies.orders import parse_orders
-from batchrank.strategies.passes import in_passes
-from batchrank.strategies.segmented import segmented
-from batchrank.strategies.sliding import sliding
+from batchrank.strategies.cascade import cascade
 
 
 def _fraction(value: object) -> object:
@@ -26,7 +28,16 @@ def _fraction(value: object) -> object:
     return value
 
 
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
 Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
+
+
+_MANY_PAIRS = 30
+_AFTER_THINKING = ("winners", "full", "explain", "graded")
+"""Readings that read text, which may come after a model's reasoning."""
 
 
 class Cost(BaseModel):
@@ -38,10 +49,11 @@ class Cost(BaseModel):
     gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
 
 
-class JobSpec(BaseModel):
-    """Every setting of a run; a field's name is its TOML key and, with dashes, its flag."""
+class JobSpec(StageSpec):
+    """Every setting of a run; a field's name is its TOML key and, with dashes, its flag.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Without `stage` the job is itself its one stage.
+    """
 
     output: str | None = Field(default=None, description="Output file; - for stdout.")
     store: Path = Field(
@@ -53,45 +65,46 @@ class JobSpec(BaseModel):
     backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
         default="auto", description="How to speak to the model."
     )
-    base_url: str | None = Field(
-        default=None, description="Address of a model server, with or without /v1."
+    base_url: Annotated[tuple[str, ...] | None, BeforeValidator(_several)] = Field(
+        default=None, description="Address of a model server, with or without /v1; or several."
+    )
+    endpoint: tuple[EndpointSpec, ...] | None = Field(
+        default=None, description="Servers with models, keys and weights of their own."
     )
     model: str | None = Field(default=None, description="Model name, where the server has several.")
     model_path: Path | None = Field(default=None, description="GGUF file for --backend embedded.")
     api_key_env: str | None = Field(
         default=None, description="Environment variable with the API key."
     )
+    insecure: bool = Field(
+        default=False, description="Let an API key travel over plain http to another machine."
+    )
     timeout: float = Field(default=300, gt=0, description="Seconds for one attempt at one call.")
+    wait_for_server: str = Field(
+        default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
+    )
     concurrency: int | None = Field(default=None, ge=1, le=100_000, description="Calls in flight.")
+    priority: Literal["normal", "background"] = Field(
+        default="normal", description="background: let a server's other users go first."
+    )
+    max_waiting: int | None = Field(
+        default=None, ge=0, description="Requests that may wait at a server before we hold back."
+    )
+    quiet_hours: str | None = Field(
+        default=None, description="Hours in which nothing is sent, such as 08:00-20:00."
+    )
 
-    strategy: Literal["segmented", "sliding"] = Field(
-        default="segmented", description="How to rank."
-    )
-    window_size: int = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
-    stride: int = Field(default=10, ge=1, description="Step of a sliding window.")
-    winners: int | None = Field(
-        default=None, ge=1, description="Best of a segment that go to the merge."
-    )
-    passes: str = Field(
-        default="forward", description="Presentations: forward, reverse, shuffle:SEED."
-    )
-    merge_passes: str = Field(default="forward", description="The same for the merge window alone.")
-    depth: int = Field(
-        default=100, ge=1, description="Candidates reranked; the rest keep their order."
+    stage: tuple[StageSpec, ...] | None = Field(
+        default=None, description="Stages of a cascade, each over the best of the one before."
     )
     top_k: int | None = Field(default=None, ge=1, description="Documents written a query.")
 
-    answer: Literal["winners", "full"] = Field(
-        default="winners", description="What a window is asked for."
-    )
     thinking: Literal["off", "on"] = Field(default="off", description="Let the model reason first.")
-    template: str = Field(
-        default="direct-en", description="Prompt template: a name or a TOML file."
-    )
     max_doc_tokens: int = Field(default=200, ge=1, description="Tokens of a document in a prompt.")
     fit: Literal["adapt", "refuse"] = Field(
         default="adapt", description="What to do when a window exceeds the server's context."
     )
+    yes: bool = Field(default=False, description="Let pairwise compare more than 30 candidates.")
     re_ask: bool = Field(
         default=True, description="Ask once more, in another way, after a bad answer."
     )
@@ -127,19 +140,13 @@ class JobSpec(BaseModel):
     cost: Cost | None = Field(default=None, description="What the machines cost.")
 
     @model_validator(mode="after")
-    def _agree(self) -> JobSpec:
-        parse_orders(self.passes)
-        parse_orders(self.merge_passes)
-        if self.strategy == "sliding" and self.stride >= self.window_size:
-            raise ValueError(
-                f"stride {self.stride} must be smaller than window_size {self.window_size}, "
-                "or documents between two windows would be skipped"
-            )
-        if self.winners is not None and self.winners > self.window_size // 2:
-            raise ValueError(
-                f"winners {self.winners} must be at most half of window_size {self.window_size}, "
-                "or the merge would never get smaller"
-            )
+    def _fit_together(self) -> JobSpec:
+        self._check_stages()
+        parse_duration(self.wait_for_server)
+        if self.quiet_hours is not None:
+            parse_quiet_hours(self.quiet_hours)
+        if self.endpoint is not None:
+            self._check_endpoints(self.endpoint)
         if self.deadline is not None:
             parse_clock(self.deadline)
         if self.time_limit is not None:
@@ -154,45 +161,98 @@ class JobSpec(BaseModel):
             raise ValueError("model_path goes with backend embedded")
         return self
 
-    def make_strategy(self, window_size: int) -> Strategy:
-        """The strategy these settings describe, for windows of `window_size`, passes included."""
-        if self.strategy == "sliding":
-            # A window made smaller to fit the context keeps the share that is carried on.
-            stride = max(1, min(self.stride, self.stride * window_size // self.window_size))
-            one_pass = sliding(window_size, stride)
-        else:
-            one_pass = segmented(
-                window_size, self.winners, self.merge_top, parse_orders(self.merge_passes)
+    def _check_stages(self) -> None:
+        own = StageSpec.model_fields.keys() & self.model_fields_set
+        if self.stage is not None and own:
+            raise ValueError(
+                f"{', '.join(sorted(own))}: belongs in the [[stage]] tables, where there are any"
             )
-        return in_passes(one_pass, parse_orders(self.passes))
+        for stage in self.stages:
+            if self.thinking == "on" and stage.answer not in _AFTER_THINKING:
+                raise ValueError(f"answer {stage.answer} reads no text, so thinking must be off")
+            if self.backend == "ollama" and stage.answer in ("likelihood", "rerank"):
+                raise ValueError(f"Ollama can't serve answer {stage.answer}")
+            if stage.strategy == "pairwise" and stage.depth > _MANY_PAIRS and not self.yes:
+                raise ValueError(
+                    f"pairwise over up to {stage.depth} candidates takes hundreds of calls a "
+                    f"query: set depth to {_MANY_PAIRS} or less, or say --yes"
+                )
+        for before, after in itertools.pairwise(self.stages):
+            if after.depth > before.depth:
+                raise ValueError("each stage's depth must be at most that of the one before")
+
+    def _check_endpoints(self, endpoints: tuple[EndpointSpec, ...]) -> None:
+        if self.base_url is not None or self.backend == "embedded":
+            raise ValueError("endpoint can't be had together with base_url or backend embedded")
+        if any(one.base_url is None for one in endpoints):
+            raise ValueError("each endpoint needs a base_url")
+        if all(one.equal for one in endpoints):
+            raise ValueError(
+                "one endpoint must be without equal: the model the others are equal to"
+            )
+
+    @property
+    def servers(self) -> tuple[EndpointSpec, ...]:
+        """The servers of the job, at least one; one without an address is still to be found."""
+        listed = self.endpoint
+        if listed is None:
+            listed = tuple(EndpointSpec(base_url=url) for url in self.base_url or (None,))
+        own = {"model": self.model, "api_key_env": self.api_key_env}
+        return tuple(
+            one.model_copy(update={name: getattr(one, name) or own[name] for name in own})
+            for one in listed
+        )
+
+    @property
+    def stages(self) -> tuple[StageSpec, ...]:
+        """The stages of ranking, at least one."""
+        return self.stage or (self,)
+
+    @property
+    def tops(self) -> tuple[int | None, ...]:
+        """How many of a stage's best the next one takes; of the last, how many are written."""
+        return (*(stage.depth for stage in self.stages[1:]), self.top_k)
+
+    @property
+    def deepest(self) -> int:
+        """How many candidates of a query are shown to a model at all."""
+        return self.stages[0].depth
+
+    @property
+    def largest(self) -> int:
+        """The most documents in any prompt, before anything is fitted to a server."""
+        return max(stage.largest_window for stage in self.stages)
+
+    def make_strategy(self, window_size: int, letters: int = 26) -> Strategy:
+        """The strategy these settings describe, for windows of at most `window_size`.
+
+        Windows that are read by the first token have at most `letters` documents.
+        """
+        made = [
+            stage.stage_strategy(
+                min(window_size, letters) if stage.answer == "logprobs" else window_size, top
+            )
+            for stage, top in zip(self.stages, self.tops, strict=True)
+        ]
+        if len(made) == 1:
+            return made[0]
+        return cascade([(one, stage.depth) for one, stage in zip(made, self.stages, strict=True)])
 
     def without_optional_passes(self) -> JobSpec:
         """The same with the first of each list of passes alone."""
-        first = {name: getattr(self, name).split(",")[0] for name in ("passes", "merge_passes")}
-        return self.model_copy(update=first)
-
-    @property
-    def merge_top(self) -> int:
-        """How many a merge must name: what is written of it, at most a whole window."""
-        return min(self.top_k or self.window_size, self.window_size)
+        if self.stage is None:
+            return self.model_copy(update=self.first_passes)
+        stages = tuple(one.model_copy(update=one.first_passes) for one in self.stage)
+        return self.model_copy(update={"stage": stages})
 
     def ranking_settings(self) -> dict[str, object]:
         """What can change a ranking, apart from the model: a part of a job's key."""
-        merged = self.strategy == "segmented"
         return {
-            "strategy": self.strategy,
-            "window_size": self.window_size,
-            "stride": None if merged else self.stride,
-            "winners": self.winners if merged else None,
-            "merge_passes": self.merge_passes if merged else None,
-            # Not top-k itself: only what it changes in what a merge is asked for.
-            "merge_top": self.merge_top if merged and self.answer == "winners" else None,
-            "passes": self.passes,
-            "answer": self.answer,
+            "stages": [
+                stage.stage_settings(top) for stage, top in zip(self.stages, self.tops, strict=True)
+            ],
             "thinking": self.thinking,
             "max_doc_tokens": self.max_doc_tokens,
-            "depth": self.depth,
-            "fit": self.fit,
             "re_ask": self.re_ask,
         }
 
@@ -204,16 +264,32 @@ class JobSpec(BaseModel):
         return job_key(
             {
                 "backend": self.backend,
-                "base_url": self.base_url,
-                "model": self.model,
+                # The first server gives the profile; the others have to be like it.
+                "base_url": self.servers[0].base_url,
+                "model": self.servers[0].model,
                 "model_path": str(self.model_path) if self.model_path else None,
-                "window_size": self.window_size,
+                "stages": [
+                    [one.answer, one.template_name, one.largest_window] for one in self.stages
+                ],
                 "max_doc_tokens": self.max_doc_tokens,
                 "fit": self.fit,
                 "thinking": self.thinking,
-                "template": self.template,
             }
         ).hex()
+
+
+Templates = tuple[Template, ...]
+"""One a stage."""
+
+
+def load_templates(spec: JobSpec) -> Templates:
+    """The templates of a job's stages; UsageError says what is wrong with one."""
+    return tuple(
+        NO_TEMPLATE
+        if stage.template_name is None or stage.reader.kind is None
+        else load_template(stage.template_name, stage.reader.kind)
+        for stage in spec.stages
+    )
 
 
 def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
@@ -231,6 +307,12 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
     _refuse_unknown(values, JobSpec, where)
     if isinstance(cost := values.get("cost"), dict):
         _refuse_unknown(cost, Cost, f"{where}, [cost]")
+    if isinstance(stages := values.get("stage"), list):
+        for stage in stages:
+            if isinstance(stage, dict):
+                _refuse_unknown(stage, StageSpec, f"{where}, [[stage]]")
+    if flags.get("base_url"):
+        values.pop("endpoint", None)
     values.update({name: value for name, value in flags.items() if value is not None})
     try:
         return JobSpec.model_validate(values)

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import count
 from random import Random
 from typing import Any
 
-from batchrank.answers import read
-from batchrank.answers.forms import max_tokens
 from batchrank.backends.base import Backend
 from batchrank.backoff import persist
 from batchrank.connection import Connection
 from batchrank.errors import NoServerError, ServerError
 from batchrank.fit import MIN_DOC_TOKENS, Fit, fit_context, tokens_needed
-from batchrank.jobspec import JobSpec
-from batchrank.prompts.render import Cut, QueryTexts, text_of
-from batchrank.prompts.template import Template
-from batchrank.prompts.tokens import TokenCounter, estimate
-from batchrank.readings.base import Means
-from batchrank.readings.named import READERS
-from batchrank.sanity import CHANCE, sanity_requests
-from batchrank.values import Answer, ChatPrompt, Form, Prompt, Status, Window
+from batchrank.jobspec import JobSpec, Templates
+from batchrank.readings.first_token import LETTERS
+from batchrank.rehearsal import rehearse
+from batchrank.trial import proves, trial
+from batchrank.values import Answer, Form, Prompt
+from batchrank.ways import answer_tokens, make_ways
 
-THINKING_TOKENS = 4096
-"""Room to reason where thinking is on; a window's answer itself takes few tokens."""
-_PROBE_DOCUMENTS = 9
+_PATIENT_SECONDS = 600.0
+_WRITTEN = frozenset(("winners", "full", "graded"))
+"""Readings of what is written in a constrained form."""
+_FIRST_TOKEN = frozenset(("logprobs", "yesno"))
+_TOP_LOGPROBS = (40, 20, 10, 5)
+"""Numbers of alternatives to ask for, the most first: vLLM gives 20, llama.cpp any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,13 @@ class Profile:
     window_size: int
     max_doc_tokens: int
     token_ratio: float
+    top_logprobs: int = 0
     warnings: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> int:
+        """The most documents of a window that is read by its first token."""
+        return min(self.top_logprobs, LETTERS) if self.top_logprobs else LETTERS
 
     def as_dict(self) -> dict[str, object]:
         """For the store."""
@@ -55,37 +62,37 @@ class Profile:
         return cls(**fields)
 
 
-def answer_tokens(spec: JobSpec) -> int:
-    """The most tokens an answer may take, in the wordiest form."""
-    longest = max(max_tokens(form, spec.window_size, spec.window_size) for form in Form)
-    return longest + thinking_tokens(spec)
-
-
-def thinking_tokens(spec: JobSpec) -> int:
-    """Room for reasoning before an answer."""
-    return THINKING_TOKENS if spec.thinking == "on" else 0
-
-
-async def preflight(connection: Connection, spec: JobSpec, template: Template) -> Profile:
-    """Find the form that is really constrained, fit windows to the context, try a known set.
+async def preflight(connection: Connection, spec: JobSpec, templates: Templates) -> Profile:
+    """Prove what each stage's reading relies on, fit windows to the context, try a known set.
 
     Raises NoServerError where the server can't do the job: no answer, an answer that is nothing but
-    reasoning, a context too small.
+    reasoning, no log-probabilities, likelihoods or relevances where they are wanted, a context too
+    small.
     """
     backend, info = connection.backend, connection.info
     warnings: list[str] = []
     fit = _fitted(spec, info.context, warnings)
+    answers = {stage.answer for stage in spec.stages}
+    form, top_logprobs = Form.TEXT, 0
     try:
-        form = await _constrained_form(backend, info.forms, spec.timeout)
-        probe = await _try_sanity(backend, spec, template, form)
+        if answers & _WRITTEN:
+            form = await _constrained_form(backend, info.forms, spec.timeout)
+        if answers & _FIRST_TOKEN:
+            top_logprobs = await _alternatives(backend, spec.timeout)
+        rehearsals = [
+            await rehearse(backend, way, send=partial(_send, backend, seconds=spec.timeout))
+            for way in make_ways(spec, templates, form, top_logprobs)
+        ]
     except ServerError as error:
         raise NoServerError(f"{backend.url}: {error}") from error
-    warnings += probe.warnings
-    if form is Form.TEXT:
+    for stage, rehearsal in zip(spec.stages, rehearsals, strict=True):
+        name = f"answer {stage.answer}: " if len(rehearsals) > 1 else ""
+        warnings += [name + warning for warning in rehearsal.warnings]
+    if answers & _WRITTEN and form is Form.TEXT:
         warnings.append(
             "the server does not constrain answers: the model writes free text that may need repair"
         )
-    return Profile(
+    profile = Profile(
         kind=info.kind,
         model=info.model,
         identity=info.identity,
@@ -94,13 +101,20 @@ async def preflight(connection: Connection, spec: JobSpec, template: Template) -
         slots=info.slots,
         window_size=fit.window_size,
         max_doc_tokens=fit.max_doc_tokens,
-        token_ratio=probe.token_ratio,
-        warnings=tuple(warnings),
+        token_ratio=next((one.token_ratio for one in rehearsals if one.token_ratio), 1.0),
+        top_logprobs=top_logprobs,
     )
+    for stage in spec.stages:
+        if stage.answer == "logprobs" and min(stage.window_size, fit.window_size) > profile.letters:
+            warnings.append(
+                f"windows hold {profile.letters} documents: more letters, or alternatives of one "
+                "token, are not to be had"
+            )
+    return replace(profile, warnings=tuple(warnings))
 
 
 def _fitted(spec: JobSpec, context: int | None, warnings: list[str]) -> Fit:
-    wanted = Fit(spec.window_size, spec.max_doc_tokens)
+    wanted = Fit(spec.largest, spec.max_doc_tokens)
     if context is None:
         return wanted
     answer = answer_tokens(spec)
@@ -129,74 +143,41 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
     for form in forms:
         if form is Form.TEXT:
             break
-        limit = max_tokens(form, _PROBE_DOCUMENTS, 1)
-        prompt = ChatPrompt("Write the word hello.", _PROBE_DOCUMENTS, 1, form, limit)
+        try:
+            answer = await _send(backend, trial(form), seconds)
+        except ServerError as error:
+            if error.retryable or error.exit_code == NoServerError.exit_code:
+                raise
+            continue  # some servers refuse a field they don't know: then it is not their form
+        if proves(answer, form):
+            return form
+    return Form.TEXT
+
+
+async def _alternatives(backend: Backend, seconds: float) -> int:
+    """How many alternatives of a token the server returns; NoServerError where it returns none."""
+    for wanted in _TOP_LOGPROBS:
+        prompt = replace(trial(Form.TEXT), max_tokens=1, top_logprobs=wanted)
         try:
             answer = await _send(backend, prompt, seconds)
         except ServerError as error:
             if error.retryable or error.exit_code == NoServerError.exit_code:
                 raise
-            continue  # some servers refuse a field they don't know: then it is not their form
-        if read(answer, _PROBE_DOCUMENTS, 1).status is Status.OK:
-            return form
-    return Form.TEXT
-
-
-@dataclass(frozen=True, slots=True)
-class _Sanity:
-    token_ratio: float
-    warnings: list[str]
-
-
-async def _try_sanity(backend: Backend, spec: JobSpec, template: Template, form: Form) -> _Sanity:
-    """Rank the known set as the job will rank; say what is wrong with what comes back."""
-    requests = sanity_requests()
-    reader = READERS["full"]
-    means = Means(template, form, thinking_tokens(spec))
-    cut = Cut(TokenCounter(), MIN_DOC_TOKENS)
-    windows = []
-    prompts = []
-    for request, _ in requests:
-        docids = tuple(document.docid for document in request.candidates)
-        window = Window(docids, docids, len(docids))
-        windows.append(window)
-        prompts.append(reader.prompt(QueryTexts(request, len(docids), cut), window, means))
-    answers = await asyncio.gather(*(_send(backend, prompt, spec.timeout) for prompt in prompts))
-    if spec.thinking == "off" and all(a.reasoning and not a.text.strip() for a in answers):
-        raise NoServerError(
-            f"{backend.url}: the model returns only its reasoning and no answer, although thinking "
-            "is switched off in every request; switch it off at the server, or use --thinking on"
-        )
-    ranks = []
-    unusable = []
-    for window, answer, (_, right) in zip(windows, answers, requests, strict=True):
-        outcome = reader.read(window, answer)
-        if outcome.status is Status.FALLBACK:
-            unusable.append(answer)
-        ranks.append(outcome.order.index(right) + 1)
-    warnings = []
-    mean = sum(ranks) / len(ranks)
-    if unusable:
-        warnings.append(
-            f"{len(unusable)} of {len(answers)} trial answers can't be read, for example "
-            f"{unusable[0].text[:80]!r}"
-        )
-    if mean >= CHANCE:
-        warnings.append(
-            f"on a trial of {len(ranks)} easy queries the model ranks no better than chance: the "
-            f"right one of 4 documents came at rank {mean:.1f} on average (chance is {CHANCE})"
-        )
-    counted = sum(answer.usage.prompt_tokens for answer in answers)
-    estimated = sum(estimate(text_of(prompt)) for prompt in prompts)
-    # A server that counts nothing is taken to count as estimated; two digits keep keys stable.
-    ratio = round(min(3.0, max(0.5, counted / estimated)), 2) if counted else 1.0
-    return _Sanity(ratio, warnings)
+            continue  # more than this server gives
+        if answer.scored:
+            return min(wanted, len(answer.scored))
+    raise NoServerError(
+        f"{backend.url} returns no log-probabilities, which answer logprobs and yesno read; "
+        "use --answer winners, or graded"
+    )
 
 
 async def _send(backend: Backend, prompt: Prompt, seconds: float) -> Answer:
     call = backend.encode(prompt)
+    # A first call may load the model, and a client that leaves can make a server give that up.
+    patience = (max(seconds, min(seconds * 2.0**more, _PATIENT_SECONDS)) for more in count())
     return await persist(
-        lambda: backend.send(call, seconds),
+        lambda: backend.send(call, next(patience)),
         asyncio.sleep,
         Random(),  # noqa: S311 - jitter, no secret
     )

@@ -15,11 +15,15 @@ from batchrank.values import Answer, Permutation, RankedQuery, Window
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A window as it was asked, with its raw answer; `answer` None where there is none."""
+    """A window as it was asked, with its raw answer; `answer` None where there is none.
+
+    `wanted` is how many documents the answer had to name.
+    """
 
     round: int
     window: Window
     permutation: Permutation
+    wanted: int
     answer: Answer | None
     fault: str | None
 
@@ -30,11 +34,12 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
     numbers = iter(ranked.answers)
     faults = iter(ranked.faults)
     windows: list[Replayed] = []
-    reader = READERS[settings["answer"]]
+    readers = [READERS[stage["answer"]] for stage in settings["stages"]]
 
     async def ask(asked: Round, number: int) -> list[Permutation]:
         for window in asked:
             stored = next(numbers)
+            reader = readers[window.stage]
             answer = answers.get(stored)
             if answer is not None:
                 outcome = reader.read(window, answer)
@@ -43,20 +48,24 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
                 # An answer that was asked anew for another ranking is no longer there.
                 fault = next(faults) if stored == 0 else "its answer is no longer in the store"
                 outcome = unanswered(window, "unavailable")
-            windows.append(Replayed(number, window, outcome, answer, fault))
+            windows.append(Replayed(number, window, outcome, reader.wanted(window), answer, fault))
         return [replayed.permutation for replayed in windows[-len(asked) :]]
 
     if ranked.answers:
         strategy = strategy_of(settings, reduced=ranked.reduced)
-        await drive(strategy(ranked.docids[: settings["depth"]]), ask)
+        await drive(strategy(ranked.docids[: settings["stages"][0]["depth"]]), ask)
     return windows
 
 
 def strategy_of(settings: dict[str, Any], *, reduced: bool) -> Strategy:
     """The strategy of a job, from its stored settings; `reduced`: without optional passes."""
-    names = ("strategy", "window_size", "stride", "winners", "passes", "merge_passes")
-    given = {name: settings[name] for name in names if settings[name] is not None}
-    spec = JobSpec.model_validate({**given, "top_k": settings["merge_top"]})
+    stages = [
+        {name: value for name, value in stage.items() if name != "top" and value is not None}
+        for stage in settings["stages"]
+    ]
+    spec = JobSpec.model_validate(
+        {"stage": stages, "top_k": settings["stages"][-1]["top"], "yes": True}
+    )
     if reduced:
         spec = spec.without_optional_passes()
-    return spec.make_strategy(settings["fitted_window_size"])
+    return spec.make_strategy(settings["fitted_window_size"], settings["fitted_letters"])

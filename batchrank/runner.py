@@ -11,20 +11,20 @@ from itertools import count
 from pathlib import Path
 
 from batchrank.asker import Asker, Manner
+from batchrank.clock import SystemClock
 from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
+from batchrank.endpoints import Pool
 from batchrank.errors import BatchrankError, RejectedError, StoppedError, StoreInUseError
 from batchrank.formats.lines import read_lines
 from batchrank.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.intake import Intake, NewQuery, Order
 from batchrank.job import Job
-from batchrank.jobspec import JobSpec
+from batchrank.jobspec import JobSpec, load_templates
 from batchrank.keys import short_hash
 from batchrank.preflight import Profile
 from batchrank.progress import Progress, write_status
-from batchrank.prompts.template import load_template
 from batchrank.reranker import Reranker, needs_ranking, unranked
 from batchrank.session import Session
-from batchrank.slots import Slots
 from batchrank.stopping import Stopping
 from batchrank.store.history import last_night, show_instead
 from batchrank.store.lock import store_lock
@@ -34,8 +34,6 @@ from batchrank.verdict import Report, conclude
 
 GRACE_SECONDS = 25.0
 """How long a clean stop waits for calls in flight; Kubernetes kills after 30, systemd after 90."""
-_UNTOLD_SLOTS = {"ollama": 4}
-"""Calls in flight where the server doesn't say how many it works on; 16 for all others."""
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
 _LOCK_SECONDS = 1.0
@@ -82,7 +80,7 @@ class Runner:
         self._stopping = Stopping()
         self._asker: Asker | None = None
         self._queries: set[asyncio.Task[None]] = set()
-        self._slots: Slots | None = None
+        self._pool: Pool | None = None
         self._intake: Intake | None = None
         self._pace = Pace(None)
         self._canaries: Canaries | None = None
@@ -113,7 +111,7 @@ class Runner:
         """
         spec = self._spec
         # What can't be used as given is said before a store is made or a model waited for.
-        template = await asyncio.to_thread(load_template, spec.template)
+        templates = await asyncio.to_thread(load_templates, spec)
         # A pipe can be read only once.
         if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
             await asyncio.to_thread(next, read_lines(self._source))
@@ -125,12 +123,12 @@ class Runner:
             stack.push_async_callback(store.close)
             ticker = asyncio.create_task(self._keep_ticking())
             stack.push_async_callback(_end, ticker)
-            session = await stack.enter_async_context(Session(spec, template, store, self._say))
+            session = await stack.enter_async_context(Session(spec, templates, store, self._say))
             profile = session.remembered
             if profile is None:
                 profile = await self._stopping.unless(session.open(resuming=False))
             while True:
-                job = Job(spec, template, profile)
+                job = Job(spec, templates, profile)
                 resuming = await store.is_interrupted(job.key)
                 deadline = await self._set_pace(job)
                 run = await store.begin_run(
@@ -219,7 +217,7 @@ class Runner:
                     await self._stopping.unless(self._room(room))
                     if not self._pace.has_room:
                         raise StoppedError("the time that is left is not enough for another query")
-                    if rerankers is None and needs_ranking(new.request, job.spec.depth):
+                    if rerankers is None and needs_ranking(new.request, job.spec.deepest):
                         profile = await self._stopping.unless(session.open(resuming=resuming))
                         if replace(job, profile=profile).key != job.key:
                             return profile
@@ -256,22 +254,20 @@ class Runner:
         self, session: Session, job: Job, run: Run, intake: Intake
     ) -> _Rerankers:
         profile = job.profile
-        slots = Slots(self._spec.concurrency or capacity_of(profile))
+        pool = session.make_pool(profile, SystemClock())
         manner = Manner(
             identity=profile.identity,
             ways=job.ways,
-            timeout=self._spec.timeout,
             re_ask=self._spec.re_ask,
         )
-        asker = Asker(session.connection.backend, slots, self._store, run.id, manner)
-        self._slots = slots
+        asker = Asker(pool, self._store, run.id, manner)
+        self._pool = pool
         self._asker = asker
         self._progress.spent = asker.spent
-        self._progress.capacity = slots.capacity
-        full = Reranker(job.strategy, self._spec.depth, job.cut, asker)
+        full = Reranker(job.strategy, self._spec.deepest, job.cut, asker)
         if (other := intake.reduced_job) is None:
             return _Rerankers(full)
-        reduced = Reranker(other.strategy, self._spec.depth, other.cut, asker)
+        reduced = Reranker(other.strategy, self._spec.deepest, other.cut, asker)
         number, _ = await self._store.register_job(other.key, other.settings)
         return _Rerankers(full, reduced, number)
 
@@ -348,20 +344,15 @@ class Runner:
     def _update_progress(self) -> None:
         progress = self._progress
         progress.now = time.monotonic()
-        if self._slots is not None:
-            progress.in_flight = self._slots.in_flight
+        if self._pool is not None:
+            progress.in_flight = self._pool.in_flight
+            progress.capacity = self._pool.capacity
+            progress.waits = self._pool.waits
         if self._intake is not None:
             progress.lines = self._intake.lines
             progress.known = self._intake.known
             progress.open = len(self._queries) + self._intake.left
             progress.share_read = self._intake.share_read
-
-
-def capacity_of(profile: Profile) -> int:
-    """Calls in flight: the slots the server has, and a few more so that none waits for us."""
-    if profile.slots is None:
-        return _UNTOLD_SLOTS.get(profile.kind, 16)
-    return profile.slots + max(1, profile.slots // 4)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

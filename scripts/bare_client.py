@@ -79,7 +79,7 @@ async def _bodies(request: Request) -> list[list[bytes]]:
     cut = Cut(TokenCounter(), spec.max_doc_tokens)
     texts = QueryTexts(request, spec.depth, cut)
     reader = Identifiers(full=False)
-    means = Means(load_template(spec.template), Form.GRAMMAR)
+    means = Means(load_template("direct-en"), Form.GRAMMAR)
     rounds: list[list[bytes]] = []
 
     async def ask(windows: Round, _number: int) -> list[Permutation]:

@@ -20,7 +20,7 @@ from batchrank.store.store import Run, Store
 from batchrank.values import Form, QueryStatus, RankedQuery
 
 PROFILE = Profile("fake", "m", "id", Form.TEXT, None, None, 20, 200, 1.0)
-JOB = Job(JobSpec(), load_template("direct-en", "direct"), PROFILE)
+JOB = Job(JobSpec(), (load_template("direct-en"),), PROFILE)
 
 
 def line(qid: str, *texts: str) -> bytes:

@@ -10,15 +10,14 @@ import typer
 from batchrank.cli.loop import run_loop
 from batchrank.forecast import forecast
 from batchrank.job import Job
-from batchrank.jobspec import JobSpec
+from batchrank.jobspec import JobSpec, load_templates
 from batchrank.preflight import Profile
-from batchrank.prompts.template import load_template
 from batchrank.values import Form
 
 
 def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
     """Print queries, windows, calls and estimated tokens."""
-    template = load_template(spec.template)
+    templates = load_templates(spec)
     # No server is asked: windows as wished for, answers in the form that costs most of those
     # that are likely, tokens by the plain estimate.
     profile = Profile(
@@ -28,11 +27,11 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
         form=Form.JSON,
         context=None,
         slots=None,
-        window_size=spec.window_size,
+        window_size=spec.largest,
         max_doc_tokens=spec.max_doc_tokens,
         token_ratio=1.0,
     )
-    found = run_loop(forecast(Job(spec, template, profile), source))
+    found = run_loop(forecast(Job(spec, templates, profile), source))
     if as_json:
         sys.stdout.buffer.write(orjson.dumps(found.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
         return

@@ -53,7 +53,9 @@ Format = Annotated[str | None, _option("format", "--format", panel=_GENERAL, met
 Limit = Annotated[int | None, _option("limit", "--limit", panel=_GENERAL)]
 TopK = Annotated[int | None, _option("top_k", "--top-k", panel=_GENERAL)]
 
-BaseUrl = Annotated[str | None, _option("base_url", "--base-url", panel=_MODEL, metavar="URL")]
+BaseUrl = Annotated[
+    list[str] | None, _option("base_url", "--base-url", panel=_MODEL, metavar="URL")
+]
 Backend = Annotated[
     str | None,
     _option("backend", "--backend", panel=_MODEL, metavar="auto|openai|ollama|embedded"),
@@ -64,12 +66,21 @@ ApiKeyEnv = Annotated[
     str | None, _option("api_key_env", "--api-key-env", panel=_MODEL, metavar="VARIABLE")
 ]
 Concurrency = Annotated[int | None, _option("concurrency", "--concurrency", panel=_MODEL)]
+Insecure = Annotated[bool | None, _option("insecure", "--insecure/--secure", panel=_MODEL)]
+WaitForServer = Annotated[
+    str | None, _option("wait_for_server", "--wait-for-server", panel=_MODEL, metavar="DURATION")
+]
+PriorityName = Annotated[
+    str | None, _option("priority", "--priority", panel=_MODEL, metavar="normal|background")
+]
+MaxWaiting = Annotated[int | None, _option("max_waiting", "--max-waiting", panel=_MODEL)]
+QuietHours = Annotated[
+    str | None, _option("quiet_hours", "--quiet-hours", panel=_MODEL, metavar="HH:MM-HH:MM")
+]
 Timeout = Annotated[float | None, _option("timeout", "--timeout", panel=_MODEL, metavar="SECONDS")]
 Thinking = Annotated[str | None, _option("thinking", "--thinking", panel=_MODEL, metavar="off|on")]
 
-Strategy = Annotated[
-    str | None, _option("strategy", "--strategy", panel=_RANKING, metavar="segmented|sliding")
-]
+Strategy = Annotated[str | None, _option("strategy", "--strategy", panel=_RANKING, metavar="NAME")]
 WindowSize = Annotated[int | None, _option("window_size", "--window-size", panel=_RANKING)]
 Stride = Annotated[int | None, _option("stride", "--stride", panel=_RANKING)]
 Winners = Annotated[int | None, _option("winners", "--winners", panel=_RANKING)]
@@ -77,9 +88,12 @@ Passes = Annotated[str | None, _option("passes", "--passes", panel=_RANKING, met
 MergePasses = Annotated[
     str | None, _option("merge_passes", "--merge-passes", panel=_RANKING, metavar="LIST")
 ]
-AnswerKind = Annotated[
-    str | None, _option("answer", "--answer", panel=_RANKING, metavar="winners|full")
+Tournaments = Annotated[int | None, _option("tournaments", "--tournaments", panel=_RANKING)]
+Method = Annotated[
+    str | None, _option("method", "--method", panel=_RANKING, metavar="heap|insertion")
 ]
+Yes = Annotated[bool | None, _option("yes", "--yes", panel=_RANKING)]
+AnswerKind = Annotated[str | None, _option("answer", "--answer", panel=_RANKING, metavar="NAME")]
 Template = Annotated[str | None, _option("template", "--template", panel=_RANKING, metavar="NAME")]
 MaxDocTokens = Annotated[int | None, _option("max_doc_tokens", "--max-doc-tokens", panel=_RANKING)]
 Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]

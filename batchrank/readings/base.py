@@ -28,8 +28,8 @@ class Reader(Protocol):
     """One reading. Reading needs neither prompt nor template, so that a stored answer can be read.
 
     Pure: the same arguments, the same result. `kind` is the kind of template it asks with, None
-    for none; `most` how many documents a window may hold, None for any number. Readings that score
-    documents one by one give `Permutation.scores`.
+    for none; `most` how many documents a window may hold, None for any number; `scores` whether
+    documents are scored one by one, and so `Permutation.scores` given.
     """
 
     @property
@@ -37,6 +37,9 @@ class Reader(Protocol):
 
     @property
     def most(self) -> int | None: ...
+
+    @property
+    def scores(self) -> bool: ...
 
     def wanted(self, window: Window) -> int:
         """How many documents of `window` an answer must name."""

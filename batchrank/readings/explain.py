@@ -16,7 +16,7 @@ from batchrank.readings.base import Means
 from batchrank.readings.identifiers import LARGER
 from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
 
-_EXPLANATION_TOKENS = 512
+EXPLANATION_TOKENS = 512
 _CONCLUSION = re.compile(
     r"^[ \t*#>]*(?:Ranking|排序)[ \t*]*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE
 )
@@ -28,6 +28,7 @@ class Explain:
 
     kind: ClassVar[Kind] = "explain"
     most: ClassVar[None] = None
+    scores: ClassVar[bool] = False
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""
@@ -47,7 +48,7 @@ class Explain:
             len(documents),
             window.wants,
             Form.TEXT,
-            _EXPLANATION_TOKENS + answer + means.thinking_tokens,
+            EXPLANATION_TOKENS + answer + means.thinking_tokens,
         )
 
     def read(self, window: Window, answer: Answer) -> Permutation:

@@ -17,6 +17,7 @@ from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Status, Window
 
+LETTERS = len(ascii_uppercase)
 _AROUND = " \t\n\r[](){}.,:;*\"'`▁ĠĊ"
 """What a token may hold beside its letter: brackets, and blanks as vocabularies write them."""
 
@@ -26,7 +27,8 @@ class FirstToken:
     """Needs `Means.top_logprobs` of at least the window's size to be able to name all of it."""
 
     kind: ClassVar[Kind] = "letters"
-    most: ClassVar[int] = len(ascii_uppercase)
+    most: ClassVar[int] = LETTERS
+    scores: ClassVar[bool] = False
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

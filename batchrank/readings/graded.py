@@ -29,6 +29,7 @@ class Graded:
 
     kind: ClassVar[Kind] = "graded"
     most: ClassVar[int] = 1
+    scores: ClassVar[bool] = True
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

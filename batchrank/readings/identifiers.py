@@ -23,6 +23,7 @@ class Identifiers:
 
     kind: ClassVar[Kind] = "direct"
     most: ClassVar[None] = None
+    scores: ClassVar[bool] = False
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

@@ -22,6 +22,7 @@ class Likelihood:
 
     kind: ClassVar[Kind] = "likelihood"
     most: ClassVar[int] = 1
+    scores: ClassVar[bool] = True
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

@@ -24,5 +24,5 @@ READERS: Mapping[str, Reader] = {
     "rerank": Rerank(),
 }
 
-POINTWISE = frozenset(("yesno", "graded", "likelihood", "rerank"))
+POINTWISE = frozenset(name for name, reader in READERS.items() if reader.scores)
 """Readings that score documents one by one; the others put a window's documents in order."""

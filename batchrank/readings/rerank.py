@@ -19,6 +19,7 @@ class Rerank:
 
     kind: ClassVar[None] = None
     most: ClassVar[int] = 32
+    scores: ClassVar[bool] = True
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

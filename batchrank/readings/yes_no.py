@@ -28,6 +28,7 @@ class YesNo:
 
     kind: ClassVar[Kind] = "binary"
     most: ClassVar[int] = 1
+    scores: ClassVar[bool] = True
 
     def wanted(self, window: Window) -> int:
         """See `Reader.wanted`."""

@@ -1,0 +1,220 @@
+"""The settings of one stage of ranking: which strategy, which reading, which template."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from batchrank.errors import UsageError
+from batchrank.readings.base import Reader
+from batchrank.readings.named import POINTWISE, READERS
+from batchrank.strategies.base import Strategy
+from batchrank.strategies.orders import Order, forward, parse_orders, shuffle
+from batchrank.strategies.pairwise import pairwise
+from batchrank.strategies.passes import in_passes
+from batchrank.strategies.pointwise import pointwise
+from batchrank.strategies.segmented import segmented
+from batchrank.strategies.setwise import setwise
+from batchrank.strategies.single import single
+from batchrank.strategies.sliding import sliding
+from batchrank.strategies.topdown import topdown
+from batchrank.strategies.tournament import tournament
+
+Answer = Literal[
+    "winners", "full", "logprobs", "explain", "yesno", "graded", "likelihood", "rerank"
+]
+_SEED = 1
+_ADAPTIVE = 3
+_BEST = 10
+"""What setwise and pairwise look for where nothing says how many are written."""
+_USED: dict[str, tuple[str, ...]] = {
+    "segmented": ("window_size", "winners", "merge_passes"),
+    "sliding": ("window_size", "stride"),
+    "single": ("window_size",),
+    "topdown": ("window_size", "winners"),
+    "tournament": ("window_size", "tournaments", "winners"),
+    "setwise": ("window_size", "winners", "method"),
+    "pairwise": ("winners",),
+    "pointwise": (),
+}
+"""The settings that each strategy uses beside those that all do."""
+
+
+def merge_orders(text: str) -> tuple[tuple[Order, ...], bool]:
+    """The presentations of a merge, and whether further ones are made only where they disagree.
+
+    Raises UsageError for what is neither a list of passes nor `adaptive` (up to 3) or `adaptive:N`.
+    """
+    kind, _, most = text.strip().partition(":")
+    if kind != "adaptive":
+        return parse_orders(text), False
+    if most and not (most.isascii() and most.isdecimal() and int(most) >= 2):
+        raise UsageError(f"{text!r} is no merge pass: adaptive:N needs a number from 2")
+    count = int(most or _ADAPTIVE)
+    return (forward, *(shuffle(seed) for seed in range(1, count))), True
+
+
+class StageSpec(BaseModel):
+    """What stands in a `[[stage]]` of a job spec, and at its top where there is one stage only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: Literal[
+        "segmented",
+        "sliding",
+        "single",
+        "topdown",
+        "tournament",
+        "setwise",
+        "pairwise",
+        "pointwise",
+    ] = Field(
+        default="segmented",
+        description="How to rank: segmented, sliding, single, topdown, tournament, setwise, "
+        "pairwise, pointwise.",
+    )
+    window_size: int = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
+    stride: int = Field(default=10, ge=1, description="Step of a sliding window.")
+    winners: int | None = Field(
+        default=None,
+        ge=1,
+        description="Best of a segment that go to the merge; best that other strategies find.",
+    )
+    tournaments: int = Field(default=2, ge=1, description="Tournaments whose points are summed.")
+    method: Literal["heap", "insertion"] = Field(default="heap", description="How setwise sorts.")
+    passes: str = Field(
+        default="forward", description="Presentations: forward, reverse, shuffle:SEED."
+    )
+    merge_passes: str = Field(
+        default="forward",
+        description="The same for the merge window alone; adaptive:N for up to N as needed.",
+    )
+    depth: int = Field(
+        default=100, ge=1, description="Candidates reranked; the rest keep their order."
+    )
+    answer: Answer = Field(
+        default="winners",
+        description="How answers are asked and read: winners, full, logprobs, explain; for "
+        "pointwise: yesno, graded, likelihood, rerank.",
+    )
+    template: str | None = Field(
+        default=None, description="Prompt template: a name or a TOML file (default by the answer)."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> StageSpec:
+        parse_orders(self.passes)
+        merge_orders(self.merge_passes)
+        if self.strategy == "sliding" and self.stride >= self.window_size:
+            raise ValueError(
+                f"stride {self.stride} must be smaller than window_size {self.window_size}, "
+                "or documents between two windows would be skipped"
+            )
+        if (
+            self.strategy in ("segmented", "tournament")
+            and self.winners is not None
+            and self.winners > self.window_size // 2
+        ):
+            raise ValueError(
+                f"winners {self.winners} must be at most half of window_size {self.window_size}, "
+                "or the merge would never get smaller"
+            )
+        if self.strategy == "topdown" and (self.winners or 1) > self.window_size:
+            raise ValueError(
+                f"winners {self.winners} must be at most window_size {self.window_size}"
+            )
+        if (self.strategy == "pointwise") != (self.answer in POINTWISE):
+            fitting = [
+                name
+                for name in get_args(Answer)
+                if (name in POINTWISE) == (self.strategy == "pointwise")
+            ]
+            raise ValueError(
+                f"answer {self.answer} can't serve strategy {self.strategy}, which needs one of "
+                f"{', '.join(fitting)}"
+            )
+        if self.answer == "rerank" and self.template is not None:
+            raise ValueError("answer rerank has no template: the server has its own")
+        return self
+
+    @property
+    def reader(self) -> Reader:
+        """How the answers are read."""
+        return READERS[self.answer]
+
+    @property
+    def template_name(self) -> str | None:
+        """The template to load, of the reader's kind; None where none is used."""
+        kind = self.reader.kind
+        return None if kind is None else self.template or f"{kind}-en"
+
+    @property
+    def largest_window(self) -> int:
+        """The most documents that one prompt shows, before anything is fitted to a server."""
+        if self.strategy == "pointwise":
+            assert self.reader.most is not None
+            return self.reader.most
+        if self.strategy == "pairwise":
+            return 2
+        if self.strategy == "single" and "window_size" not in self.model_fields_set:
+            return min(self.depth, self.reader.most or self.depth)
+        return min(self.window_size, self.reader.most or self.window_size)
+
+    @property
+    def first_passes(self) -> dict[str, str]:
+        """The first of each list of passes alone, as an update."""
+        return {name: getattr(self, name).split(",")[0] for name in ("passes", "merge_passes")}
+
+    def stage_strategy(self, window_size: int, top: int | None) -> Strategy:
+        """The strategy in windows of at most `window_size`, passes included.
+
+        `top` is how many of the best are of use afterwards, None for all.
+        """
+        size = min(window_size, self.largest_window)
+        named = min(top or size, size)
+        best = self.winners or top or _BEST
+        one_pass: Strategy
+        match self.strategy:
+            case "segmented":
+                orders, adaptive = merge_orders(self.merge_passes)
+                agree = min(named, _BEST) if adaptive else None
+                one_pass = segmented(size, self.winners, named, orders, agree)
+            case "sliding":
+                # A window made smaller to fit the context keeps the share that is carried on.
+                stride = max(1, min(self.stride, self.stride * size // self.window_size))
+                one_pass = sliding(size, stride)
+            case "single":
+                one_pass = single(size, named)
+            case "topdown":
+                one_pass = topdown(size, min(self.winners or size // 2, size))
+            case "tournament":
+                one_pass = tournament(size, self.tournaments, self.winners, named, _SEED)
+            case "setwise":
+                one_pass = setwise(size, best, self.method)
+            case "pairwise":
+                one_pass = pairwise(best)
+            case "pointwise":
+                one_pass = pointwise(size)
+        return in_passes(one_pass, parse_orders(self.passes))
+
+    def stage_settings(self, top: int | None) -> dict[str, object]:
+        """What of these settings can change a ranking: a part of a job's key.
+
+        `top` counts only in what the last window of a query is asked for.
+        """
+        used = _USED[self.strategy]
+        asked: int | None = None
+        if self.strategy in ("setwise", "pairwise"):
+            asked = None if self.winners else top or _BEST
+        elif self.strategy in ("segmented", "single", "tournament") and self.answer != "full":
+            asked = min(top or self.largest_window, self.largest_window)
+        return {
+            "strategy": self.strategy,
+            **{name: getattr(self, name) for name in used},
+            **({"window_size": self.largest_window} if "window_size" in used else {}),
+            "top": asked,
+            "passes": self.passes,
+            "answer": self.answer,
+            "depth": self.depth,
+        }

@@ -1,0 +1,552 @@
+"""The asker: each request once, committed before it is used, tried again, asked otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from batchrank.asker import Asked, Asker, Manner
+from batchrank.backends.base import Call
+from batchrank.capacity import FixedCapacity
+from batchrank.endpoint import Endpoint
+from batchrank.endpoints import Pool
+from batchrank.errors import (
+    BadResponseError,
+    ContextOverflowError,
+    FatalServerError,
+    RefusedError,
+    ServerError,
+    StoppedError,
+    StoreError,
+    UnavailableError,
+)
+from batchrank.prompts.render import Cut, QueryTexts
+from batchrank.prompts.template import Kind, load_template
+from batchrank.prompts.tokens import TokenCounter
+from batchrank.readings.base import Means, Reader, Way
+from batchrank.readings.identifiers import Identifiers
+from batchrank.store.store import Store
+from batchrank.trial import trial
+from batchrank.values import (
+    Answer,
+    ChatPrompt,
+    Document,
+    Form,
+    Permutation,
+    Prompt,
+    Query,
+    Request,
+    ServerInfo,
+    Status,
+    Usage,
+    Window,
+)
+
+TEMPLATE = load_template("direct-en", "direct")
+Reply = str | Answer | ServerError
+NOW = (0, 0)
+INFO = ServerInfo("fake", "m", "id", tuple(Form))
+PROBES = tuple(trial(form) for form in Form)
+
+
+@dataclass
+class FakeBackend:
+    """A server that answers as `reply` says, and notes every prompt but probes that it is sent."""
+
+    reply: Callable[[ChatPrompt], Reply]
+    url: str = "http://127.0.0.1:0"
+    in_background: bool = False
+    reconnects: int = 0
+    sent: list[ChatPrompt] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    _prompts: dict[bytes, ChatPrompt] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    async def crowd(self, own: int) -> int | None:
+        return own
+
+    async def describe(self) -> ServerInfo:
+        return INFO
+
+    def encode(self, prompt: Prompt) -> Call:
+        assert isinstance(prompt, ChatPrompt)
+        body = repr(prompt).encode()
+        self._prompts[body] = prompt
+        return Call("/chat", body, lambda data: Answer(data.decode()))
+
+    async def send(self, call: Call, seconds: float) -> Answer:
+        prompt = self._prompts[call.body]
+        if prompt not in PROBES:
+            self.sent.append(prompt)
+            self.arrived.set()
+            await self.gate.wait()
+        await asyncio.sleep(0)
+        reply = self.reply(prompt)
+        if isinstance(reply, ServerError):
+            raise reply
+        return Answer(reply, usage=Usage(10, 2)) if isinstance(reply, str) else reply
+
+    async def close(self) -> None:
+        return
+
+
+class FastClock:
+    """Time that goes on as soon as somebody waits for it, unless it stands still."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.stands_still = False
+
+    def now(self) -> float:
+        return self.seconds
+
+    def today(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        if self.stands_still:
+            await asyncio.Event().wait()
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass(frozen=True)
+class Noting:
+    """Reads as `Identifiers`, and notes when."""
+
+    events: list[str]
+    inner: Identifiers = field(default_factory=lambda: Identifiers(full=False))
+    kind: Kind | None = "direct"
+    most: int | None = None
+    scores: bool = False
+
+    def wanted(self, window: Window) -> int:
+        return self.inner.wanted(window)
+
+    def prompt(self, texts: QueryTexts, window: Window, means: Means) -> ChatPrompt:
+        return self.inner.prompt(texts, window, means)
+
+    def read(self, window: Window, answer: Answer) -> Permutation:
+        self.events.append("read")
+        return self.inner.read(window, answer)
+
+    def second(
+        self, texts: QueryTexts, window: Window, means: Means, first: Prompt, answer: Answer
+    ) -> ChatPrompt | None:
+        return self.inner.second(texts, window, means, first, answer)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """An open store."""
+    opened = await Store.open(tmp_path / "s.sqlite", create=True)
+    yield opened
+    await opened.close()
+
+
+def texts(query: str = "q") -> QueryTexts:
+    """A query with the documents a to d."""
+    candidates = tuple(Document(docid, f"text of {docid}") for docid in "abcd")
+    return QueryTexts(Request(Query("1", query), candidates), 4, Cut(TokenCounter(), 50))
+
+
+def window(shown: str = "abcd", wants: int = 2) -> Window:
+    """A window in first-stage order, shown in another."""
+    return Window(tuple(sorted(shown)), tuple(shown), wants)
+
+
+def asker_of(
+    backend: FakeBackend,
+    store: Store,
+    *,
+    capacity: int = 4,
+    form: Form = Form.GRAMMAR,
+    re_ask: bool = True,
+    run: int = 1,
+    identity: str = "id",
+    reader: Reader | None = None,
+    clock: FastClock | None = None,
+) -> Asker:
+    """An asker of one stage and one server, which may be away for a minute."""
+    clock = clock or FastClock()
+    endpoint = Endpoint(
+        backend,
+        INFO,
+        INFO,
+        capacity_of=lambda _: FixedCapacity(capacity, capacity),
+        clock=clock,
+        proved=True,
+    )
+    pool = Pool([endpoint], form, timeout=60, wait_for_server=60, say=print, clock=clock)
+    ways = (Way(reader or Identifiers(full=False), Means(TEMPLATE, form)),)
+    return Asker(pool, store, run, Manner(identity, ways, re_ask))
+
+
+async def ask(asker: Asker, *windows: Window, query: str = "q") -> list[Asked]:
+    """Ask windows of one query in one round."""
+    return await asker.ask_round(windows or (window(),), texts(query), NOW)
+
+
+async def settle() -> None:
+    """Let everything go on until it waits for the backend; the store takes its own time."""
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+
+class TestOnce:
+    """What is paid for, and how often."""
+
+    async def test_an_answer_orders_the_window_and_is_counted(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "3,1")
+        asker = asker_of(backend, store)
+
+        (asked,) = await ask(asker, window("dcba"))
+
+        assert asked.permutation == Permutation(("b", "d", "a", "c"), 2, Status.OK)
+        assert asked.used is not None
+        assert asked.consulted == (asked.used,)
+        assert (asker.spent.calls, asker.spent.usage, asker.spent.saved) == (1, Usage(10, 2), 0)
+
+    async def test_equal_requests_in_flight_are_sent_once(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        asker = asker_of(backend, store)
+
+        first, second = await ask(asker, window(), window())
+        assert len(backend.sent) == 1
+        rounds = await asyncio.gather(*(ask(asker, query="other") for _ in range(5)))
+
+        assert first == second
+        assert len({asked.used for (asked,) in rounds}) == 1
+        assert len(backend.sent) == 2
+        assert (asker.spent.calls, asker.spent.saved) == (2, 5)
+
+    async def test_stored_answers_are_never_sent_again(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        (before,) = await ask(asker_of(backend, store))
+        later = asker_of(backend, store, run=2)
+
+        (after,) = await ask(later)
+
+        assert after == before
+        assert len(backend.sent) == 1
+        assert (later.spent.calls, later.spent.saved) == (0, 1)
+
+    @pytest.mark.parametrize("change", ["query", "wants", "shown", "form", "identity"])
+    async def test_another_request_is_another_call(self, store: Store, change: str) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        await ask(asker_of(backend, store))
+
+        await ask(
+            asker_of(
+                backend,
+                store,
+                form=Form.JSON if change == "form" else Form.GRAMMAR,
+                identity="other" if change == "identity" else "id",
+            ),
+            window("dcba" if change == "shown" else "abcd", 3 if change == "wants" else 2),
+            query="other" if change == "query" else "q",
+        )
+
+        assert len(backend.sent) == 2
+
+    async def test_an_answer_is_committed_before_it_is_used(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        events: list[str] = []
+        add_answer = Store.add_answer
+
+        async def noted(self: Store, key: bytes, run: int, answer: Answer) -> int:
+            number = await add_answer(self, key, run, answer)
+            events.append("committed")
+            return number
+
+        monkeypatch.setattr(Store, "add_answer", noted)
+        backend = FakeBackend(lambda _: "2,1")
+
+        await ask(asker_of(backend, store, reader=Noting(events)), window(), window())
+
+        assert events == ["committed", "read", "read"]
+
+    async def test_a_store_that_is_full_ends_it(self, store: Store) -> None:
+        await store._connection.execute("PRAGMA max_page_count = 1")
+        backend = FakeBackend(lambda _: Answer("2,1" + " " * 100_000))
+
+        with pytest.raises(StoreError):
+            await ask(asker_of(backend, store))
+
+    async def test_what_was_asked_at_the_same_time_is_kept_when_one_fails(
+        self, store: Store
+    ) -> None:
+        def reply(prompt: ChatPrompt) -> Reply:
+            return FatalServerError("key") if prompt.documents == 2 else "2,1"
+
+        backend = FakeBackend(reply)
+
+        with pytest.raises(StoppedError):
+            await ask(asker_of(backend, store), window("ab"), window("abc"), window("abcd"))
+
+        later = asker_of(FakeBackend(lambda _: "1,2"), store)
+        await ask(later, window("abc"), window("abcd"))
+        assert later.spent.calls == 0
+
+
+class TestFailures:
+    """No answer: what is tried again, what is an outcome, what ends the job."""
+
+    async def test_what_may_pass_is_tried_again(self, store: Store) -> None:
+        replies: list[Reply] = [UnavailableError("away"), BadResponseError("torn"), "2,1"]
+        backend = FakeBackend(lambda _: replies.pop(0))
+        asker = asker_of(backend, store)
+
+        (asked,) = await ask(asker)
+
+        assert asked.permutation.status is Status.OK
+        assert (asker.spent.calls, asker.spent.retries) == (1, 2)
+
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            (ContextOverflowError("too long"), "context"),
+            (RefusedError("no"), "refused"),
+            (BadResponseError("HTML"), "bad-response"),
+        ],
+    )
+    async def test_a_window_without_an_answer_keeps_its_prior(
+        self, store: Store, error: ServerError, kind: str
+    ) -> None:
+        # The server itself is well: it answers what it is probed with.
+        backend = FakeBackend(lambda prompt: "1" if prompt in PROBES else error)
+        asker = asker_of(backend, store)
+
+        first, joined = await ask(asker, window("dcba"), window("dcba"))
+
+        assert first.permutation == Permutation(("a", "b", "c", "d"), 0, Status.ERROR, (kind,))
+        assert (first.fault, first.fault_kind, first.used) == (str(error), kind, None)
+        assert joined == first
+        assert (len(backend.sent) == 1) is not error.retryable
+        assert asker.spent.calls == 0
+
+    @pytest.mark.parametrize("error", [UnavailableError("away"), FatalServerError("bad key")])
+    async def test_a_server_that_is_gone_stops_the_job(
+        self, store: Store, error: ServerError
+    ) -> None:
+        backend = FakeBackend(lambda _: error)
+
+        with pytest.raises(StoppedError, match=str(error)):
+            await ask(asker_of(backend, store))
+        assert (len(backend.sent) > 1) is error.retryable
+
+    async def test_an_answer_can_come_after_a_failed_round(self, store: Store) -> None:
+        replies: list[Reply] = [RefusedError("no"), "2,1"]
+        asker = asker_of(FakeBackend(lambda _: replies.pop(0)), store)
+
+        (failed,), (asked,) = await ask(asker), await ask(asker)
+
+        assert (failed.permutation.status, asked.permutation.status) == (Status.ERROR, Status.OK)
+
+
+class TestReask:
+    """A second request that differs, at most one, under its own key."""
+
+    async def test_an_answer_that_was_cut_gets_more_room(self, store: Store) -> None:
+        def reply(prompt: ChatPrompt) -> Reply:
+            return "2,1" if len(backend.sent) == 2 else Answer("Let me", finish="length")
+
+        backend = FakeBackend(reply)
+        asker = asker_of(backend, store)
+
+        (asked,) = await ask(asker)
+
+        first, second = backend.sent
+        assert (second.text, second.form) == (first.text, first.form)
+        assert second.max_tokens > first.max_tokens
+        assert asked.permutation.order[:2] == ("b", "a")
+        assert asked.permutation.status is Status.REPAIRED
+        assert "asked-again" in asked.permutation.notes
+        assert [stored.answer.text for stored in asked.consulted] == ["Let me", "2,1"]
+        assert asked.used == asked.consulted[1]
+        assert asker.spent.calls == 2
+
+    @pytest.mark.parametrize("form", [Form.GRAMMAR, Form.REGEX, Form.JSON])
+    async def test_a_constrained_answer_without_a_ranking_is_asked_for_as_text(
+        self, store: Store, form: Form
+    ) -> None:
+        backend = FakeBackend(lambda prompt: "[2] > [1]" if prompt.form is Form.TEXT else "sorry")
+
+        (asked,) = await ask(asker_of(backend, store, form=form))
+
+        assert [prompt.form for prompt in backend.sent] == [form, Form.TEXT]
+        assert asked.permutation.order == ("b", "a", "c", "d")
+        assert asked.permutation.status is Status.REPAIRED
+
+    async def test_text_without_a_ranking_is_not_asked_for_again(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "I can't rank these.")
+
+        (asked,) = await ask(asker_of(backend, store, form=Form.TEXT))
+
+        assert len(backend.sent) == 1
+        assert asked.permutation.status is Status.FALLBACK
+        assert asked.permutation.order == ("a", "b", "c", "d")
+
+    async def test_there_is_no_third_request(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: Answer("", finish="length"))
+
+        (asked,) = await ask(asker_of(backend, store))
+
+        assert len(backend.sent) == 2
+        assert asked.permutation.status is Status.FALLBACK
+        assert asked.used == asked.consulted[0]
+        assert len(asked.consulted) == 2
+
+    async def test_usable_answers_are_left_alone_however_poor(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "[3]")
+
+        (asked,) = await ask(asker_of(backend, store))
+
+        assert len(backend.sent) == 1
+        assert asked.permutation.status is Status.REPAIRED
+
+    async def test_it_can_be_switched_off(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "sorry")
+
+        (asked,) = await ask(asker_of(backend, store, re_ask=False))
+
+        assert len(backend.sent) == 1
+        assert asked.permutation.status is Status.FALLBACK
+
+    async def test_a_second_request_that_is_refused_leaves_the_first_answer(
+        self, store: Store
+    ) -> None:
+        backend = FakeBackend(
+            lambda prompt: RefusedError("no") if prompt.form is Form.TEXT else "sorry"
+        )
+
+        (asked,) = await ask(asker_of(backend, store))
+
+        assert asked.permutation.status is Status.FALLBACK
+        assert [stored.answer.text for stored in asked.consulted] == ["sorry"]
+        assert asked.fault is None
+
+    async def test_a_server_that_goes_before_the_second_request_stops_the_job(
+        self, store: Store
+    ) -> None:
+        # Else a ranking would be kept that an uninterrupted run would not have made.
+        backend = FakeBackend(
+            lambda prompt: UnavailableError("away") if len(backend.sent) > 1 else "sorry"
+        )
+
+        with pytest.raises(StoppedError, match="away"):
+            await ask(asker_of(backend, store))
+
+    async def test_a_resumed_window_asks_neither_again(self, store: Store) -> None:
+        backend = FakeBackend(lambda prompt: "2,1" if prompt.form is Form.TEXT else "sorry")
+        before = await ask(asker_of(backend, store))
+        later = asker_of(backend, store)
+
+        assert await ask(later) == before
+        assert len(backend.sent) == 2
+        assert later.spent.saved == 2
+
+
+class TestStop:
+    """A stop: nothing more is sent, what is in flight is kept."""
+
+    async def test_calls_in_flight_are_kept_and_the_rest_is_not_sent(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        asker = asker_of(backend, store, capacity=1)
+        flying = asyncio.create_task(ask(asker, window("abcd")))
+        await backend.arrived.wait()
+        waiting = asyncio.create_task(ask(asker, window("abc")))
+        await settle()
+
+        asker.stop()
+        backend.gate.set()
+
+        with pytest.raises(StoppedError):
+            await waiting
+        (asked,) = await flying
+        assert asked.permutation.status is Status.OK
+        with pytest.raises(StoppedError):
+            await ask(asker, window("ab"))
+        assert len(backend.sent) == 1
+
+    async def test_what_is_stored_is_still_found(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        (before,) = await ask(asker_of(backend, store))
+        stopped = asker_of(backend, store)
+        stopped.stop()
+
+        assert await ask(stopped) == [before]
+
+    async def test_a_pause_before_a_retry_ends_at_once(self, store: Store) -> None:
+        clock = FastClock()
+        clock.stands_still = True
+        backend = FakeBackend(lambda _: UnavailableError("away"))
+        asker = asker_of(backend, store, clock=clock)
+        asking = asyncio.create_task(ask(asker))
+        await backend.arrived.wait()
+        await settle()
+
+        asker.stop()
+
+        with pytest.raises(StoppedError):
+            await asking
+        assert len(backend.sent) == 1
+
+
+class TestHunger:
+    """More queries are opened only while a slot could go without work."""
+
+    async def test_it_is_hungry_until_as_many_windows_wait_as_there_are_slots(
+        self, store: Store
+    ) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        asker = asker_of(backend, store, capacity=2)
+        await asyncio.wait_for(asker.hungry(), 10)
+        rounds = [asyncio.create_task(ask(asker, query=str(n))) for n in range(4)]
+        await settle()
+
+        # Two are in flight and two wait: enough for both slots.
+        hungry = asyncio.create_task(asker.hungry())
+        await settle()
+        assert not hungry.done()
+
+        backend.gate.set()
+        await asyncio.gather(*rounds)
+        await hungry
+
+    @pytest.mark.parametrize("reply", ["2,1", "sorry", RefusedError("no")])
+    async def test_every_window_is_counted_off_however_it_ends(
+        self, store: Store, reply: Reply
+    ) -> None:
+        asker = asker_of(FakeBackend(lambda _: reply), store, capacity=1)
+
+        for number in range(3):
+            await ask(asker, window(), window(), window("abc"), query=str(number % 2))
+            await asyncio.wait_for(asker.hungry(), 10)
+
+        assert asker._unsent == 0
+
+    async def test_a_stop_feeds_everyone(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        asker = asker_of(backend, store, capacity=1)
+        rounds = [asyncio.create_task(ask(asker, query=str(n))) for n in range(3)]
+        await backend.arrived.wait()
+
+        asker.stop()
+        await asyncio.wait_for(asker.hungry(), 10)
+
+        backend.gate.set()
+        outcomes = await asyncio.gather(*rounds, return_exceptions=True)
+        assert sum(isinstance(outcome, StoppedError) for outcome in outcomes) == 2

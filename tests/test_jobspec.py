@@ -1,0 +1,333 @@
+"""A job's settings: from a file and flags, refused with a reason, and keyed by what ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from batchrank.errors import UsageError
+from batchrank.job import Job
+from batchrank.jobspec import JobSpec, load_spec, load_templates
+from batchrank.preflight import Profile
+from batchrank.prompts.template import load_template
+from batchrank.values import Form
+from tests.strategies.driving import docids, drove, useless
+
+PROFILE = Profile(
+    kind="llama.cpp",
+    model="m",
+    identity="llama.cpp digest=1",
+    form=Form.GRAMMAR,
+    context=8192,
+    slots=4,
+    window_size=20,
+    max_doc_tokens=200,
+    token_ratio=1.1,
+)
+
+RANKS: dict[str, object] = {
+    "answer": "full",
+    "depth": 50,
+    "max_doc_tokens": 100,
+    "merge_passes": "forward,reverse",
+    "passes": "reverse",
+    "re_ask": False,
+    "strategy": "sliding",
+    "thinking": "on",
+    "top_k": 5,  # of a merge fewer are asked for
+    "window_size": 10,
+    "winners": 3,
+}
+"""Settings that can change a ranking, each with a value that is not its default."""
+
+RANKS_ELSEWHERE = {"stride", "template", "fit", "degrade", "stage", "tournaments", "method", "yes"}
+"""Those that do so in other ways, each tested by itself."""
+
+RANKS_NOT: dict[str, object] = {
+    "api_key_env": "KEY",
+    "backend": "openai",
+    "base_url": "http://127.0.0.1:9",
+    "concurrency": 3,
+    "cost": {"gpu_hour": 2.5},
+    "deadline": "06:00",
+    "endpoint": [{"base_url": "http://127.0.0.1:9"}, {"base_url": "http://127.0.0.1:10"}],
+    "format": "trec",
+    "gate_qrels": "canaries.qrels",
+    "insecure": True,
+    "limit": 7,
+    "log_format": "json",
+    "max_failed": 0.5,
+    "max_fallback": 0.5,
+    "max_waiting": 3,
+    "model": "m",  # the identity that a server discloses counts, not what it was called
+    "min_overlap": 0.5,
+    "output": "out.jsonl",
+    "priority": "background",
+    "quiet_hours": "08:00-20:00",
+    "store": "other.sqlite",
+    "time_limit": "3h",
+    "timeout": 1.0,
+    "wait_for_lock": True,
+    "wait_for_server": "1h",
+}
+"""Settings that can't, each with a value that is not its default."""
+
+
+def spec_of(**settings: object) -> JobSpec:
+    """A spec as flags give it."""
+    return load_spec(None, settings)
+
+
+def key_of(**settings: object) -> bytes:
+    """The key of a job with these settings."""
+    return Job(spec_of(**settings), (load_template("direct-en"),), PROFILE).key
+
+
+def key_of_stages(*stages: dict[str, object]) -> bytes:
+    """The key of a cascade."""
+    spec = spec_of(stage=list(stages))
+    return Job(spec, load_templates(spec), PROFILE).key
+
+
+def key_with(profile: Profile = PROFILE, template: str = "direct-en") -> bytes:
+    """The key of a default job with another template, on a server found to be otherwise."""
+    return Job(JobSpec(), (load_template(template),), profile).key
+
+
+def written(folder: Path, text: str) -> Path:
+    """A job spec that holds `text`."""
+    path = folder / "job.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class TestReading:
+    """From TOML and flags to a spec."""
+
+    def test_a_file_gives_settings_and_flags_win(self, tmp_path: Path) -> None:
+        path = written(tmp_path, 'window_size = 12\ndepth = 40\nmodel = "m"\n')
+
+        spec = load_spec(path, {"depth": 60, "model": None})
+
+        assert (spec.window_size, spec.depth, spec.model) == (12, 60, "m")
+        assert spec.stride == JobSpec().stride
+
+    @pytest.mark.parametrize(
+        ("text", "fraction"),
+        [('"5%"', 0.05), ('"0.05"', 0.05), ("0.05", 0.05), ("1", 1.0), ('" 12.5 % "', 0.125)],
+    )
+    def test_fractions_are_numbers_or_per_cent(
+        self, tmp_path: Path, text: str, fraction: float
+    ) -> None:
+        spec = load_spec(written(tmp_path, f"max_fallback = {text}"), {})
+
+        assert spec.max_fallback == pytest.approx(fraction)
+
+    @pytest.mark.parametrize("value", ["5", "-1%", "101%", "five%", "nan", "%", 2, -0.1, []])
+    def test_what_is_no_fraction_is_refused_by_its_flag(self, value: object) -> None:
+        with pytest.raises(UsageError, match="max-failed: "):
+            spec_of(max_failed=value)
+
+    @pytest.mark.parametrize(
+        ("key", "nearest"),
+        [("windowsize", "window_size"), ("window-size", "window_size"), ("mergepasses", "merge_p")],
+    )
+    def test_an_unknown_key_names_the_nearest(self, tmp_path: Path, key: str, nearest: str) -> None:
+        with pytest.raises(UsageError, match=f"unknown key '{key}'; did you mean '{nearest}"):
+            load_spec(written(tmp_path, f"{key} = 1"), {})
+
+    def test_a_key_like_no_other_is_refused_without_a_guess(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"unknown key 'qqq'$"):
+            load_spec(written(tmp_path, "qqq = 1"), {})
+
+    def test_a_file_that_can_t_be_read_is_named(self, tmp_path: Path) -> None:
+        for path in (tmp_path / "none.toml", tmp_path, written(tmp_path, "no toml")):
+            with pytest.raises(UsageError, match="can't be read"):
+                load_spec(path, {})
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"window_size": 1}, "window-size: "),
+            ({"window_size": "many"}, "window-size: .*got 'many'"),
+            ({"depth": 0}, "depth: "),
+            ({"strategy": "best"}, "strategy: "),
+            ({"timeout": 0}, "timeout: "),
+            ({"passes": "forward,sideways"}, "'sideways' is no pass"),
+            ({"merge_passes": "shuffle"}, "'shuffle' is no pass"),
+            ({"strategy": "sliding", "stride": 20}, "stride 20 must be smaller than window_size"),
+            ({"winners": 11}, "winners 11 must be at most half of window_size 20"),
+            ({"merge_passes": "adaptive:1"}, "adaptive:N needs a number from 2"),
+            ({"strategy": "topdown", "winners": 21}, "at most window_size 20"),
+            ({"strategy": "pointwise"}, "needs one of yesno, graded, likelihood, rerank"),
+            ({"answer": "likelihood"}, "needs one of winners, full, logprobs, explain"),
+            ({"strategy": "pairwise"}, "depth to 30 or less, or say --yes"),
+            ({"thinking": "on", "answer": "logprobs"}, "thinking must be off"),
+            (
+                {"strategy": "pointwise", "answer": "likelihood", "backend": "ollama"},
+                "Ollama can't serve answer likelihood",
+            ),
+            ({"strategy": "pointwise", "answer": "rerank", "template": "x"}, "has no template"),
+            ({"stage": [{}], "depth": 5}, r"depth: belongs in the \[\[stage\]\] tables"),
+            ({"stage": [{"depth": 5}, {"depth": 6}]}, "at most that of the one before"),
+            ({"backend": "embedded"}, "needs model_path"),
+            ({"model_path": "m.gguf"}, "goes with backend embedded"),
+        ],
+    )
+    def test_values_that_can_t_be_are_refused(
+        self, settings: dict[str, object], message: str
+    ) -> None:
+        with pytest.raises(UsageError, match=message):
+            spec_of(**settings)
+
+    def test_an_unknown_key_of_a_stage_is_named(self, tmp_path: Path) -> None:
+        path = written(tmp_path, "[[stage]]\nwindow = 5\n")
+
+        with pytest.raises(UsageError, match=r"\[\[stage\]\]: unknown key 'window'"):
+            load_spec(path, {})
+
+    def test_a_large_stride_matters_only_where_windows_slide(self) -> None:
+        assert spec_of(strategy="segmented", stride=20).stride == 20
+
+
+class TestKey:
+    """Two runs are one job exactly if their rankings can be exchanged."""
+
+    def test_every_setting_is_known_to_rank_or_not(self) -> None:
+        listed = {*RANKS, *RANKS_ELSEWHERE, *RANKS_NOT, "model_path"}
+
+        assert listed == set(JobSpec.model_fields), "say here whether a new setting can rank"
+
+    @pytest.mark.parametrize("name", RANKS)
+    def test_what_ranks_is_another_job(self, name: str) -> None:
+        assert key_of(**{name: RANKS[name]}) != key_of()
+
+    @pytest.mark.parametrize("name", RANKS_NOT)
+    def test_what_does_not_rank_is_the_same_job(self, name: str) -> None:
+        assert key_of(**{name: RANKS_NOT[name]}) == key_of()
+
+    def test_all_that_rank_differ_from_each_other(self) -> None:
+        assert len({key_of(**{name: value}) for name, value in RANKS.items()}) == len(RANKS)
+
+    def test_a_model_file_counts_by_what_is_in_it(self) -> None:
+        assert key_of(backend="embedded", model_path="here.gguf") == key_of()
+
+    def test_a_stride_ranks_only_where_windows_slide(self) -> None:
+        assert key_of(stride=5) == key_of()
+        assert key_of(strategy="sliding", stride=5) != key_of(strategy="sliding")
+
+    def test_what_one_strategy_uses_ranks_only_there(self) -> None:
+        assert key_of(tournaments=5) == key_of(method="insertion") == key_of()
+        for name, strategy, value in (
+            ("tournaments", "tournament", 5),
+            ("method", "setwise", "insertion"),
+        ):
+            assert key_of(strategy=strategy, **{name: value}) != key_of(strategy=strategy)
+
+    def test_a_permission_does_not_rank(self) -> None:
+        few = {"strategy": "pairwise", "depth": 20}
+
+        assert key_of(**few, yes=True) == key_of(**few)
+
+    def test_a_cascade_ranks_by_its_stages(self) -> None:
+        first = {"strategy": "pointwise", "answer": "likelihood", "depth": 100}
+        keys = {
+            key_of_stages(first, {"depth": 20}),
+            key_of_stages(first, {"depth": 10}),
+            key_of_stages(first, {"depth": 20, "answer": "full"}),
+            key_of_stages(first | {"depth": 50}, {"depth": 20}),
+        }
+
+        assert len(keys) == 4
+
+    def test_merges_rank_only_where_there_are_any(self) -> None:
+        sliding = key_of(strategy="sliding")
+
+        for name in ("winners", "merge_passes", "top_k"):
+            assert key_of(strategy="sliding", **{name: RANKS[name]}) == sliding
+
+    def test_how_many_are_written_ranks_only_where_fewer_are_asked_for(self) -> None:
+        assert key_of(top_k=20) == key_of(top_k=100) == key_of()
+        assert key_of(top_k=5, answer="full") == key_of(answer="full")
+
+    def test_how_a_window_fits_ranks_only_by_what_fitted(self) -> None:
+        assert key_of(fit="refuse") == key_of()
+        assert key_with(replace(PROFILE, window_size=10)) != key_of()
+        assert key_with(replace(PROFILE, max_doc_tokens=80)) != key_of()
+
+    def test_passes_that_may_be_dropped_are_the_same_job(self) -> None:
+        # What was ranked without them is kept under a key of its own.
+        both = {"passes": "forward,reverse"}
+
+        assert key_of(**both, degrade=True, deadline="06:00") == key_of(**both)
+
+    def test_template_and_model_rank(self) -> None:
+        assert key_with(template="direct-zh") != key_of()
+        assert key_with(replace(PROFILE, identity="llama.cpp digest=2")) != key_of()
+        assert key_with(replace(PROFILE, token_ratio=1.2)) != key_of()
+
+    def test_a_server_s_slots_and_warnings_do_not(self) -> None:
+        other = replace(PROFILE, slots=64, context=32768, warnings=("slow",))
+
+        assert key_with(other) == key_of()
+
+
+class TestTarget:
+    """What a server was found to be is remembered for the settings that it was found with."""
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"base_url": "http://127.0.0.1:9"},
+            {"backend": "ollama"},
+            {"model": "m"},
+            {"window_size": 10},
+            {"max_doc_tokens": 100},
+            {"thinking": "on"},
+            {"fit": "refuse"},
+            {"template": "direct-zh"},
+        ],
+    )
+    def test_another_server_or_fit_is_not_remembered(self, settings: dict[str, object]) -> None:
+        assert spec_of(**settings).target() != JobSpec().target()
+
+    def test_another_job_on_the_same_server_is(self) -> None:
+        same = spec_of(passes="reverse", depth=10, output="o", timeout=1, max_failed="1%")
+
+        assert same.target() == JobSpec().target()
+
+
+class TestStrategy:
+    """The strategy that settings describe."""
+
+    def test_the_default_is_six_calls_in_two_rounds(self) -> None:
+        _, rounds = drove(JobSpec().make_strategy(20), docids(100), useless)
+
+        assert [len(windows) for windows in rounds] == [5, 1]
+
+    def test_a_merge_is_asked_for_what_is_written(self) -> None:
+        _, rounds = drove(spec_of(top_k=5).make_strategy(20), docids(100), useless)
+
+        assert [window.wants for window in rounds[-1]] == [5]
+
+    def test_passes_and_merge_passes_multiply(self) -> None:
+        spec = spec_of(passes="forward,reverse", merge_passes="forward,shuffle:1,shuffle:2")
+
+        _, rounds = drove(spec.make_strategy(20), docids(100), useless)
+
+        assert [len(windows) for windows in rounds] == [10, 6]
+
+    @pytest.mark.parametrize(
+        ("window_size", "carried"), [(20, 10), (10, 5), (5, 3), (3, 2), (2, 1)]
+    )
+    def test_a_window_made_smaller_keeps_the_share_it_carries_on(
+        self, window_size: int, carried: int
+    ) -> None:
+        spec = spec_of(strategy="sliding", window_size=20, stride=10)
+
+        _, rounds = drove(spec.make_strategy(window_size), docids(50), useless)
+
+        assert len(rounds[0][0].shown) == window_size
+        assert rounds[0][0].wants == carried
