@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -20,6 +21,10 @@ from batchrank.values import (
     Usage,
     Window,
 )
+
+_log = logging.getLogger(__name__)
+_ANSWER_CHARACTERS = 500
+"""So much of an unusable answer stands in the log; all of it is in the store."""
 
 
 class AsksRounds(Protocol):
@@ -60,6 +65,8 @@ class Reranker:
 
         async def ask(windows: Round, number: int) -> list[Permutation]:
             outcomes = await self._asker.ask_round(windows, texts, (-number, sequence))
+            for window, outcome in enumerate(outcomes, len(asked) + 1):
+                _log_trouble(window, outcome)
             asked.extend(outcomes)
             return [outcome.permutation for outcome in outcomes]
 
@@ -110,6 +117,17 @@ def tally(asked: Sequence[Asked]) -> Tally:
             ),
         )
     return total
+
+
+def _log_trouble(number: int, asked: Asked) -> None:
+    """Log a window that brought no usable ranking, with the reason and the raw answer's start."""
+    status = asked.permutation.status
+    if status in (Status.OK, Status.REPAIRED):
+        return
+    told = {"window": number, "reason": asked.fault or ", ".join(asked.permutation.notes)}
+    if asked.used is not None:
+        told["answer"] = asked.used.answer.text[:_ANSWER_CHARACTERS]
+    _log.warning("window: %s, the prior order stands", status, extra=told)
 
 
 def _ranked(request: Request, order: tuple[int, ...], asked: Sequence[Asked]) -> RankedQuery:

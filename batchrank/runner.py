@@ -21,9 +21,11 @@ from batchrank.intake import Intake, NewQuery, Order
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec, load_templates
 from batchrank.keys import short_hash
+from batchrank.logs import about
 from batchrank.preflight import Profile
 from batchrank.progress import Progress, write_status
 from batchrank.reranker import Reranker, needs_ranking, unranked
+from batchrank.results import check_output
 from batchrank.session import Session
 from batchrank.stopping import Stopping
 from batchrank.store.history import last_night, show_instead
@@ -115,6 +117,7 @@ class Runner:
         # A pipe can be read only once.
         if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
             await asyncio.to_thread(next, read_lines(self._source))
+        await asyncio.to_thread(check_output, self._output)
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
         async with AsyncExitStack() as stack:
@@ -139,6 +142,7 @@ class Runner:
                     fresh=self._fresh,
                     deadline=deadline,
                 )
+                about(run=run.id, job=job.key.hex())
                 order = self._order(job)
                 self._intake = Intake(self._source, spec.limit, store, run, job, order)
                 other = await self._rank_all(session, job, run, self._intake, resuming=resuming)
@@ -276,6 +280,7 @@ class Runner:
     ) -> None:
         started = self._pace.start()
         key, job = new.key, run.job
+        about(qid=new.request.query.qid)
         try:
             if rerankers is None:  # no query so far had anything to ask
                 ranked = unranked(new.request)

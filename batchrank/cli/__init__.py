@@ -11,6 +11,7 @@ import typer
 
 from batchrank import __version__
 from batchrank.cli.check import check, doctor
+from batchrank.cli.keep import backup
 from batchrank.cli.look import export, inspect, status
 from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
@@ -34,6 +35,7 @@ for command, panel in (
     (status, "Look"),
     (inspect, "Look"),
     (export, "Look"),
+    (backup, "Look"),
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("eval", rich_help_panel="Measure")(evaluate_command)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from batchrank.causes import Cause, failures, fallbacks
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.summary import totals_lines
@@ -44,10 +45,15 @@ def status(
             + (f", {duration(running['seconds_left'])} left" if running["seconds_left"] else "")
         )
         return
-    run, totals = run_loop(_status(store, number))
+    run, totals, failed, fell_back = run_loop(_status(store, number))
     if as_json:
         queries = {str(name): count for name, count in totals.queries.items()}
-        _print_json({**asdict(run), "queries": queries, "windows": asdict(totals.tally)})
+        found = {**asdict(run), "queries": queries, "windows": asdict(totals.tally)}
+        reasons = {
+            "failures": [asdict(cause) for cause in failed],
+            "fallbacks": [asdict(cause) for cause in fell_back],
+        }
+        _print_json({**found, **reasons})
         return
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
     typer.echo(
@@ -58,6 +64,13 @@ def status(
         typer.echo(line)
     for reason in (run.summary or {}).get("reasons", []):
         typer.echo(f"  {printable(reason)}")
+    for what, causes in (("failed", failed), ("no ranking", fell_back)):
+        for cause in causes:
+            typer.echo(f"{what}, {printable(cause.reason)}: {cause.count:,}")
+            for example in cause.examples:
+                typer.echo(f"  {printable(example)}")
+    if fell_back:
+        typer.echo("`batchrank run` with --retry-fallbacks asks these windows again")
 
 
 def _ending(run: Run) -> str:
@@ -72,11 +85,12 @@ def _ending(run: Run) -> str:
     return f"{told} (exit {run.exit}) after {duration(run.ended - run.started)}"
 
 
-async def _status(path: Path, number: int | None) -> tuple[Run, Totals]:
+async def _status(path: Path, number: int | None) -> tuple[Run, Totals, list[Cause], list[Cause]]:
     store = await Store.open(path)
     try:
         run = await store.run(number)
-        return run, await store.totals(run.id)
+        totals = await store.totals(run.id)
+        return run, totals, await failures(store, run), await fallbacks(store, run)
     finally:
         await store.close()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Coroutine
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -15,11 +17,14 @@ from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
-from batchrank.errors import StoppedError, UsageError
+from batchrank.errors import BatchrankError, StoppedError, UsageError
 from batchrank.jobspec import JobSpec, load_spec
+from batchrank.logs import json_logs
 from batchrank.results import default_output
 from batchrank.runner import Runner
 from batchrank.verdict import Report
+
+_log = logging.getLogger(__name__)
 
 
 def run(
@@ -98,16 +103,27 @@ def run(
     target = spec.output or default_output(queries, spec.format)
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
-    report = run_loop(_run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks))
+    work = _run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
+    report = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
         sys.stdout.buffer.write(orjson.dumps(report.summary(), option=orjson.OPT_INDENT_2) + b"\n")
     raise typer.Exit(report.exit_code)
 
 
+def _logged(work: Coroutine[Any, Any, Report]) -> Report:
+    """Run with structured logs; what ends the run is the last of their lines."""
+    with json_logs():
+        try:
+            return run_loop(work)
+        except BatchrankError as error:
+            _log.error("%s", error, extra={"reason": type(error).__name__})
+            raise typer.Exit(error.exit_code) from error
+
+
 async def _run(
     spec: JobSpec, source: str, output: str, *, fresh: bool, retry_fallbacks: bool
 ) -> Report:
-    with Talk() as talk:
+    with Talk(logged=spec.log_format == "json") as talk:
         runner = Runner(
             spec,
             source,

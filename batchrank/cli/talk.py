@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import Self
 
@@ -13,16 +14,21 @@ from rich.progress import Progress as Bar
 from batchrank.progress import Progress
 
 _SECONDS_A_LINE = 60.0
+_log = logging.getLogger(__name__)
 
 
 class Talk:
-    """Use as a context around a run; `say` and `tick` may be called in between."""
+    """Use as a context around a run; `say` and `tick` may be called in between.
 
-    def __init__(self) -> None:
+    With `logged` everything goes to the log in place of the terminal.
+    """
+
+    def __init__(self, *, logged: bool = False) -> None:
+        self._logged = logged
         self._console = Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
         self._next_line = _SECONDS_A_LINE
-        if self._console.is_terminal:
+        if self._console.is_terminal and not logged:
             self._bar = Bar(
                 BarColumn(30),
                 TaskProgressColumn(),
@@ -48,6 +54,9 @@ class Talk:
 
     def say(self, text: str) -> None:
         """Print one sentence."""
+        if self._logged:
+            _log.info("%s", text.strip())
+            return
         self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)
 
     def tick(self, progress: Progress) -> None:

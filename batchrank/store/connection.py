@@ -44,18 +44,30 @@ async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
     written by a newer batchrank. A file that is refused is not touched.
     """
     with store_errors(path):
-        await asyncio.to_thread(_prepare, path, create)
+        was_killed = await asyncio.to_thread(_prepare, path, create)
         connection = await aiosqlite.connect(path, isolation_level=None, timeout=10)
     try:
         with store_errors(path):
             await _set_up(connection, path)
+            if was_killed and create:
+                await _check(connection, path)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-def _prepare(path: Path, create: bool) -> None:
+async def _check(connection: aiosqlite.Connection, path: Path) -> None:
+    """Look through a store whose last writer did not close it; StoreError where it is damaged."""
+    (verdict,) = await _one(connection, "PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise StoreError(
+            f"store {path} is corrupt ({verdict}); move it away to start anew, or restore a backup"
+        )
+
+
+def _prepare(path: Path, create: bool) -> bool:
+    """Refuse what is no store, make what isn't there; whether the last writer did not close it."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -65,9 +77,13 @@ def _prepare(path: Path, create: bool) -> None:
                 f"there is no store at {path}; name it with --store, or run a job first"
             ) from None
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        return
+        return False
     if head and head != _MAGIC:
         raise StoreError(f"{path} is not a batchrank store; choose another file with --store")
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:

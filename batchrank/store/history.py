@@ -53,7 +53,7 @@ async def finish_reading(store: Store, run: int, lines: int) -> None:
 async def left_out(store: Store, run: Run, qids: Iterable[int]) -> set[int]:
     """Which of these qid hashes the last run of the job that read its input did not get to."""
     rows = await store.select_in(
-        "SELECT qid FROM lines LEFT JOIN rankings AS found ON found.key = lines.ranking "
+        "SELECT lines.qid FROM lines LEFT JOIN rankings AS found ON found.key = lines.ranking "
         "WHERE run = (SELECT max(id) FROM runs WHERE job = ? AND id < ? AND lines IS NOT NULL) "
         "AND found.key IS NULL AND lines.qid",
         qids,
@@ -99,7 +99,7 @@ async def coverage(store: Store, run: int) -> Coverage:
 async def count_of_other_jobs(store: Store, run: Run) -> int:
     """Lines of a run that show a ranking of another job: those without its optional passes."""
     ((count,),) = await store.select(
-        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND job != ?",  # noqa: S608 - fixed
+        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND rankings.job != ?",  # noqa: S608 - fixed
         (run.id, run.job),
     )
     return int(count)

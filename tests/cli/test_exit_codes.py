@@ -169,10 +169,23 @@ def test_a_file_that_is_no_store_is_not_touched(source: Path, shell: Shell) -> N
     assert shell.store.read_text() == "my diary"
 
 
-def test_an_output_that_cannot_be_written_loses_no_answer(
+def test_an_output_that_cannot_be_written_is_said_before_the_night(
     source: Path, shell: Shell, server: JudgeServer, tmp_path: Path
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
+    assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
+    assert server.calls == []
+
+
+def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
+    source: Path,
+    shell: Shell,
+    server: JudgeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = tmp_path / "missing" / "out.jsonl"
+    monkeypatch.setattr("batchrank.runner.check_output", lambda _: None)  # it was there then
     assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
     asked = len(server.calls)
     output.parent.mkdir()

@@ -1,0 +1,288 @@
+"""Nights that are too short, and gates: what goes first, what is left, what is held back."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from scripts.judge import JudgeServer
+from tests.cli.conftest import Shell
+from tests.cli.running import (
+    Result,
+    Row,
+    docids,
+    gain,
+    judge,
+    requests,
+    rows_of,
+    serving,
+    windows,
+    written,
+)
+
+MINUTE = 60.0
+
+
+@pytest.fixture
+def night(
+    rows: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Shell, JudgeServer]]:
+    """A shell in whose time a window takes a minute and nothing else takes any: 3 min a query."""
+    with serving(judge(rows)) as server:
+        monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * MINUTE)
+        yield Shell(tmp_path, server.url), server
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    """Ten queries, the weight of each its number but for the last, which has none (1)."""
+    found = requests(queries=10, candidates=12)
+    for number, row in enumerate(found[:9], 1):
+        row["weight"] = number
+    return found
+
+
+def one_at_a_time(shell: Shell, *arguments: object, stdin: bytes = b"") -> Result:
+    return shell.run(*arguments, "--concurrency", "1", "--json", stdin=stdin)
+
+
+def ranked(shell: Shell) -> list[str]:
+    """The qids that have their ranking."""
+    text = shell.look("export").out
+    return [row["qid"] for row in rows_of(text)]
+
+
+def test_the_heaviest_go_first_and_what_is_left_out_goes_first_next_time(
+    night: tuple[Shell, JudgeServer], source: Path, rows: list[Row]
+) -> None:
+    shell, server = night
+    first = one_at_a_time(shell, source, "--time-limit", "14m")
+    assert first.code == 75, first.err
+    assert "the time that is left is not enough for another query" in first.err
+    heaviest = ranked(shell)
+    assert heaviest == [f"q{n}" for n in range(1, 10)][-len(heaviest) :]
+    assert 2 <= len(heaviest) <= 4
+    assert first.json["left"] == {
+        "done": len(heaviest),
+        "lines": 10,
+        "weight_done": sum(int(qid[1:]) for qid in heaviest),
+        "weight": 46.0,
+    }
+    assert f"ranked so far: {len(heaviest)} of 10 queries that were read, " in first.err
+    assert not (shell.folder / "in.ranked.jsonl").exists()
+
+    # New queries that weigh more come in; those that were left out still go before them.
+    heavy = [{**row, "weight": 100} for row in requests(queries=14, candidates=12)[10:]]
+    written(source, [*rows, *heavy])
+    before = set(heaviest)
+    second = one_at_a_time(shell, source, "--time-limit", "10m")
+    assert second.code == 75
+    added = [qid for qid in ranked(shell) if qid not in before]
+    assert added
+    assert not set(added) & {row["query"]["qid"] for row in heavy}
+
+    asked = len(windows(server))
+    assert one_at_a_time(shell, source).code == 0
+    assert len(rows_of(shell.folder / "in.ranked.jsonl")) == 14
+    # Nothing was asked twice, whatever was stopped in between.
+    assert len(windows(server)) == len(set(windows(server))) > asked
+
+
+@pytest.mark.parametrize("kind", ["gz", "stdin"])
+def test_packed_files_and_pipes_are_ordered_too(
+    night: tuple[Shell, JudgeServer], tmp_path: Path, source: Path, kind: str
+) -> None:
+    shell, _ = night
+    packed = tmp_path / "in.jsonl.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    given: tuple[Any, ...] = (packed,) if kind == "gz" else ("-", "-o", tmp_path / "out.jsonl")
+    data = source.read_bytes() if kind == "stdin" else b""
+    found = one_at_a_time(shell, *given, "--time-limit", "9m", stdin=data)
+    assert found.code == 75, found.err
+    assert set(ranked(shell)) <= {"q9", "q8", "q7"}
+    assert "q9" in ranked(shell)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {name for name in names if not name.startswith(("in.", "store."))} == set()
+
+
+def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
+    night: tuple[Shell, JudgeServer], source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell, server = night
+    now = time.time()
+    deadline = time.strftime("%H:%M", time.localtime(now + 60 * MINUTE))
+    monkeypatch.setattr("batchrank.runner.time.time", lambda: now)
+    # Half of the queries fit into the hour that is left at most, at 10 minutes a window.
+    monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * 10 * MINUTE)
+    assert one_at_a_time(shell, source, "--deadline", deadline).code == 75
+    asked = len(server.calls)
+
+    now += 3 * 60 * MINUTE
+    again = one_at_a_time(shell, source, "--deadline", deadline)
+    assert again.code == 75, again.err
+    assert len(server.calls) == asked
+
+    now += 20.5 * 60 * MINUTE  # the next night
+    monkeypatch.setattr("batchrank.deadline.monotonic", lambda: 0.0)
+    assert one_at_a_time(shell, source, "--deadline", deadline).code == 0
+
+
+def test_after_the_deadline_finished_work_is_still_written(
+    night: tuple[Shell, JudgeServer], source: Path
+) -> None:
+    shell, server = night
+    assert one_at_a_time(shell, source).code == 0
+    output = shell.folder / "in.ranked.jsonl"
+    expected = output.read_bytes()
+    output.unlink()
+    asked = len(server.calls)
+    assert one_at_a_time(shell, source, "--time-limit", "0s").code == 0
+    assert output.read_bytes() == expected
+    assert len(server.calls) == asked
+
+
+def test_optional_passes_are_dropped_where_time_runs_out_and_made_up_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = requests(queries=24, candidates=12)
+    source = written(tmp_path / "in.jsonl", rows)
+    passes = ("--passes", "forward,reverse")
+    with serving(judge(rows)) as server:
+        monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * MINUTE)
+        shell = Shell(tmp_path, server.url)
+        # In full a query takes 6 minutes: 144 in all; with one pass 72.
+        found = one_at_a_time(shell, source, *passes, "--time-limit", "138m", "--degrade")
+        assert found.code == 0, found.err
+        output = rows_of(tmp_path / "in.ranked.jsonl")
+        reduced = [row["qid"] for row in output if row.get("reduced")]
+        assert 0 < len(reduced) < 24
+        assert found.json["reduced"] == len(reduced)
+        assert f"for lack of time: {len(reduced)}" in found.err
+        for row in output:
+            assert sum(row["windows"].values()) == (3 if row.get("reduced") else 6)
+
+        # What was dropped is shown as it was asked.
+        seen = shell.look("inspect", reduced[0], "--json").json
+        assert len(seen["asked"]) == 3
+        assert all(window["fault"] is None for window in seen["asked"])
+
+        asked = len(windows(server))
+        assert one_at_a_time(shell, source, *passes, "--time-limit", "9h", "--degrade").code == 0
+        assert len(windows(server)) == asked  # they count as done, as long as passes may be dropped
+        assert one_at_a_time(shell, source, *passes).code == 0
+        # The other pass of each, and nothing else, is asked; the one that was there is not.
+        assert len(windows(server)) == asked + 3 * len(reduced)
+        assert len(set(windows(server))) == len(windows(server))
+    assert not any(row.get("reduced") for row in rows_of(tmp_path / "in.ranked.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--degrade",), "needs a deadline"),
+        (("--degrade", "--time-limit", "1h"), "has no pass to drop"),
+        (("--deadline", "sunrise"), "no time of day"),
+        (("--time-limit", "soon"), "no duration"),
+        (("--gate-qrels", "absent.qrels"), "absent.qrels"),
+        (("--min-overlap", "150%"), "min-overlap"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    shell: Shell, source: Path, flags: tuple[str, ...], said: str
+) -> None:
+    found = shell.run(source, *flags)
+    assert found.code == 2
+    assert said in found.err
+    assert "Traceback" not in found.err
+
+
+def qrels(path: Path, rows: list[Row], *, upside_down: bool) -> Path:
+    """Judgements by which the judge is right, or as wrong as can be."""
+    lines = []
+    for row in rows:
+        qid = row["query"]["qid"]
+        found = [candidate["docid"] for candidate in row["candidates"]]
+        found.sort(key=lambda docid: gain(qid, docid), reverse=upside_down)
+        lines += [f"{qid} 0 {docid} {grade}" for grade, docid in enumerate(found)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_canaries_that_come_out_worse_stop_the_night(
+    shell: Shell, server: JudgeServer, source: Path, rows: list[Row], tmp_path: Path
+) -> None:
+    judged = rows[5:9]
+    bad = qrels(tmp_path / "bad.qrels", judged, upside_down=True)
+    output = tmp_path / "in.ranked.jsonl"
+    output.write_text("yesterday")
+    found = shell.run(source, "--gate-qrels", bad)
+    assert found.code == 3, found.err
+    assert "the 4 judged queries came out worse than the first stage: mean nDCG@10 0." in found.err
+    assert found.err.count("for example query q") == 3
+    assert output.read_text() == "yesterday"
+    # Only the judged ones were asked, and another start asks nothing.
+    assert len(windows(server)) == 3 * 4
+    assert shell.run(source, "--gate-qrels", bad).code == 3
+    assert len(windows(server)) == 3 * 4
+
+    good = qrels(tmp_path / "good.qrels", judged, upside_down=False)
+    assert shell.run(source, "--gate-qrels", good).code == 0
+    assert [row["qid"] for row in rows_of(output)] == [f"q{n}" for n in range(1, 11)]
+    # Where all is finished the gate still holds.
+    rejected = shell.run(source, "--gate-qrels", bad)
+    assert rejected.code == 3
+    assert Path(f"{output}.rejected").exists()
+
+
+def test_canaries_that_are_not_there_judge_nothing(
+    shell: Shell, source: Path, tmp_path: Path
+) -> None:
+    strangers = tmp_path / "other.qrels"
+    strangers.write_text("q99 0 d1 1\n")
+    found = shell.run(source, "--gate-qrels", strangers)
+    assert found.code == 2
+    assert "none of the queries of --gate-qrels is in the input" in found.err
+
+
+def test_a_night_that_is_out_of_line_is_held_back(
+    shell: Shell, source: Path, rows: list[Row], tmp_path: Path
+) -> None:
+    output = tmp_path / "in.ranked.jsonl"
+    gate = ("--min-overlap", "80%", "--depth", "12")
+    assert shell.run(source, *gate).code == 0  # the first has nothing to be compared with
+    accepted = output.read_bytes()
+    assert shell.run(source, *gate).code == 0
+
+    # Half of the queries now have other candidates, so their top 10 can't be the same.
+    changed = orjson.loads(orjson.dumps(rows))
+    for row in changed[:5]:
+        for candidate in row["candidates"]:
+            candidate["docid"] = f"new-{candidate['docid']}"
+    written(source, changed)
+    found = shell.run(source, *gate)
+    assert found.code == 3, found.err
+    assert "the top 10 of 10 queries share 50.0% with run 2" in found.err
+    assert "--min-overlap asks for 80.0%" in found.err
+    assert found.err.count(": 0 of 10 are the same; best new-q") == 3
+    assert output.read_bytes() == accepted
+    assert docids(rows_of(Path(f"{output}.rejected"))[0])[0].startswith("new-")
+    # Compared is with what was accepted, not with what was held back.
+    assert shell.run(source, *gate).code == 3
+    assert shell.run(source, "--min-overlap", "50%", "--depth", "12").code == 0
+    assert shell.run(source, *gate).code == 0
+
+
+def test_changed_and_missing_lines_are_told(shell: Shell, source: Path, rows: list[Row]) -> None:
+    assert "the input since the last run" not in shell.run(source).err
+    changed = [{**rows[0], "weight": 7}, *rows[1:8], *requests(11, 12)[10:]]
+    written(source, changed)
+    found = shell.run(source)
+    assert found.code == 0
+    assert "the input since the last run: 2 changed or new lines, 2 no longer there" in found.err
+    assert "the input since the last run" not in shell.run(source).err

@@ -1,0 +1,132 @@
+"""Deadlines: read from text, tied to their night, and a pace that is learnt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchrank import deadline
+from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
+from batchrank.errors import UsageError
+
+HOUR = 3600.0
+EVENING = datetime(2026, 11, 30, 23, 0).astimezone().timestamp()
+
+
+class Time:
+    """A monotonic clock that is moved by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(deadline, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    return Time(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("3h", 10800), ("1h30m", 5400), ("45s", 45), ("0.5h", 1800), ("2m1s", 121), ("0s", 0)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "3", "h", "3x", "-1h", "1m1h", "3 h"])
+def test_no_duration(text: str) -> None:
+    with pytest.raises(UsageError, match="write it like 3h"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "6", "25:00", "06:61", "6am", "06:00:00"])
+def test_no_time_of_day(text: str) -> None:
+    with pytest.raises(UsageError, match="write it like 06:00"):
+        parse_clock(text)
+
+
+def test_the_next_six_o_clock_is_tomorrow_s_or_today_s() -> None:
+    six = parse_clock("06:00")
+    assert next_deadline(six, EVENING, None) == EVENING + 7 * HOUR
+    assert next_deadline(six, EVENING + 2 * HOUR, None) == EVENING + 7 * HOUR
+    assert next_deadline(six, EVENING + 7 * HOUR, None) == EVENING + 31 * HOUR
+
+
+def test_a_deadline_belongs_to_its_night() -> None:
+    six = parse_clock("6:00")
+    night = Night(EVENING, EVENING + 7 * HOUR)
+    for hours in (7, 8, 15, 22):
+        assert next_deadline(six, EVENING + hours * HOUR, night) == night.deadline
+    # The next evening, an hour early, begins another night.
+    assert next_deadline(six, EVENING + 23 * HOUR, night) == EVENING + 31 * HOUR
+    # Who asks for another time means another night.
+    assert next_deadline(time(9), EVENING + 8 * HOUR, night) == EVENING + 10 * HOUR
+
+
+@given(
+    st.floats(0, 2e9),
+    st.times(timezones=st.none()).map(lambda at: at.replace(second=0, microsecond=0)),
+)
+def test_a_new_night_s_deadline_is_ahead_and_at_its_time(now: float, clock: time) -> None:
+    due = next_deadline(clock, now, None)
+    assert now < due <= now + timedelta(days=1, hours=2).total_seconds()
+    local = datetime.fromtimestamp(due, UTC).astimezone()
+    assert (local.hour, local.minute) == (clock.hour, clock.minute) or local.utcoffset()
+
+
+def test_without_an_end_there_is_always_room(clock: Time) -> None:
+    pace = Pace(None)
+    pace.finish(pace.start())
+    clock.now += 1e9
+    assert pace.left is None
+    assert pace.has_room
+    assert not pace.misses(10**9)
+
+
+def test_no_query_starts_that_can_not_be_finished(clock: Time) -> None:
+    pace = Pace(100)
+    for _ in range(20):
+        started = pace.start()
+        clock.now += 4
+        pace.finish(started)
+    # 20 s are left: steady queries of 4 s fit until hardly more than 4 s are left.
+    assert pace.left == 20
+    assert pace.has_room
+    clock.now += 15
+    assert pace.has_room
+    clock.now += 1.5
+    assert not pace.has_room
+
+
+def test_a_server_that_slows_down_is_noticed(clock: Time) -> None:
+    pace = Pace(1000)
+    for seconds in (1, 1, 1, 1, 20, 20, 20):
+        started = pace.start()
+        clock.now += seconds
+        pace.finish(started)
+    clock.now = 2000.0 - 24
+    assert pace.left == 24
+    assert not pace.has_room
+
+
+def test_nothing_is_known_before_the_first_query_but_that_the_time_is_up(clock: Time) -> None:
+    pace = Pace(5)
+    assert pace.has_room
+    clock.now += 5
+    assert not pace.has_room
+    assert not Pace(-3600).has_room
+
+
+def test_a_job_is_behind_at_the_pace_so_far(clock: Time) -> None:
+    pace = Pace(100)
+    for _ in range(10):
+        started = pace.start()
+        clock.now += 1
+        pace.finish(started)
+    assert pace.left == 90
+    assert not pace.misses(90)
+    assert pace.misses(91)
