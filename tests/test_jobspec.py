@@ -42,7 +42,17 @@ RANKS: dict[str, object] = {
 }
 """Settings that can change a ranking, each with a value that is not its default."""
 
-RANKS_ELSEWHERE = {"stride", "template", "fit", "degrade", "stage", "tournaments", "method", "yes"}
+RANKS_ELSEWHERE = {
+    "stride",
+    "template",
+    "fit",
+    "degrade",
+    "stage",
+    "preset",
+    "tournaments",
+    "method",
+    "yes",
+}
 """Those that do so in other ways, each tested by itself."""
 
 RANKS_NOT: dict[str, object] = {
@@ -172,7 +182,12 @@ class TestReading:
             ({"strategy": "pointwise", "answer": "rerank", "template": "x"}, "has no template"),
             ({"stage": [{}], "depth": 5}, r"depth: belongs in the \[\[stage\]\] tables"),
             ({"stage": [{"depth": 5}, {"depth": 6}]}, "at most that of the one before"),
-            ({"backend": "embedded"}, "needs model_path"),
+            ({"backend": "embedded", "strategy": "sliding"}, "can't serve strategy sliding"),
+            (
+                {"backend": "embedded", "strategy": "segmented", "answer": "full"},
+                "can only be asked for likelihoods",
+            ),
+            ({"stage": [{}], "preset": "fast"}, "preset: belongs"),
             ({"model_path": "m.gguf"}, "goes with backend embedded"),
         ],
     )
@@ -181,6 +196,20 @@ class TestReading:
     ) -> None:
         with pytest.raises(UsageError, match=message):
             spec_of(**settings)
+
+    def test_a_preset_stands_for_settings_and_given_ones_win(self) -> None:
+        assert spec_of(preset="fast").depth == 60
+        assert spec_of(preset="fast", depth=70).depth == 70
+        thorough = spec_of(preset="thorough")
+        assert (thorough.strategy, thorough.window_size) == ("tournament", 25)
+        assert key_of(preset="balanced") == key_of()
+
+    def test_the_embedded_backend_brings_a_model_for_likelihoods(self) -> None:
+        own = spec_of(backend="embedded")
+
+        assert own.uses_built_in_model
+        assert (own.strategy, own.answer) == ("pointwise", "likelihood")
+        assert not spec_of(backend="embedded", model_path="m.gguf").uses_built_in_model
 
     def test_an_unknown_key_of_a_stage_is_named(self, tmp_path: Path) -> None:
         path = written(tmp_path, "[[stage]]\nwindow = 5\n")

@@ -29,6 +29,18 @@ class Backend(Protocol):
     """One model on one server. `describe` comes first: what it learns shapes every request."""
 
     url: str
+    in_background: bool
+    """Whether requests say that other users of the server go first."""
+
+    @property
+    def reconnects(self) -> int:
+        """Counts connections made in the place of lost ones: behind each may be another server."""
+
+    async def crowd(self, own: int) -> int | None:
+        """How many requests wait at the server, or are worked on beside our `own`.
+
+        None where it does not tell. Raises ServerError.
+        """
 
     async def describe(self) -> ServerInfo:
         """Ask the server what it is and which model it serves.
@@ -68,6 +80,10 @@ class BackendOptions:
     seed: int = 0
     insecure: bool = False
     """Allow a key to travel over plain http to another machine."""
+    background: bool = False
+    """Let other users of the server go first, where it knows priorities."""
+    rerank: bool = False
+    """The server is asked for relevances, so find its route for them."""
 
 
 async def ask(http: Http, call: Call, seconds: float) -> Answer:

@@ -30,7 +30,15 @@ async def detect(http: Http, named: str | None, *, thinking: bool) -> ServerInfo
         UnavailableError: the server can't be reached or is still loading its model.
         ServerError: any other failure to list the models.
     """
-    listed = await _listed(http)
+    try:
+        listed = await _listed(http)
+    except FatalServerError:
+        told = await _probe(http, "/info")
+        if "model_id" not in told:
+            raise
+        info = _tei(told)
+        choose_model(named, [info.model])
+        return info
     if any("meta" in row for row in listed):
         # llama.cpp lists its model while it is still loading; /health knows.
         await _probe(http, "/health")
@@ -46,6 +54,13 @@ async def detect(http: Http, named: str | None, *, thinking: bool) -> ServerInfo
         context=context or None,
         slots=slots or None,
     )
+
+
+def _tei(info: Json) -> ServerInfo:
+    """Text Embeddings Inference, which has `/info` and no list of models."""
+    model = text(info.get("model_id"))
+    identity = identify("tei", id=model, sha=info.get("model_sha"), dtype=info.get("model_dtype"))
+    return ServerInfo("tei", model, identity, forms=())
 
 
 def _forms(kind: str, *, thinking: bool) -> tuple[Form, ...]:

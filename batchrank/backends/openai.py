@@ -11,6 +11,7 @@ from batchrank.backends.bodies import read_answer
 from batchrank.backends.detection import detect
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import Http
+from batchrank.backends.rerankers import ROUTES, find_route
 from batchrank.backends.sharing import BACKGROUND, crowd, in_background
 from batchrank.errors import RefusedError
 from batchrank.values import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
@@ -30,11 +31,13 @@ class OpenAIBackend:
         self.in_background = False
         """Whether requests say that others go first."""
         self._info: ServerInfo | None = None
-        self._rerank_path = "/v1/rerank"
+        self._rerank_path = ROUTES[0]
 
     async def describe(self) -> ServerInfo:
         """See `Backend.describe`."""
         self._info = await detect(self._http, self._options.model, thinking=self._options.thinking)
+        if self._options.rerank:
+            self._rerank_path = await find_route(self._http, self._info)
         self.in_background = self._options.background and self._info.kind in BACKGROUND
         return self._info
 

@@ -51,6 +51,7 @@ def doctor(
     timeout: options.Timeout = None,
     insecure: options.Insecure = None,
     thinking: options.Thinking = None,
+    preset: options.Preset = None,
     strategy: options.Strategy = None,
     answer: options.AnswerKind = None,
     window_size: options.WindowSize = None,

@@ -88,6 +88,9 @@ Passes = Annotated[str | None, _option("passes", "--passes", panel=_RANKING, met
 MergePasses = Annotated[
     str | None, _option("merge_passes", "--merge-passes", panel=_RANKING, metavar="LIST")
 ]
+Preset = Annotated[
+    str | None, _option("preset", "--preset", panel=_RANKING, metavar="fast|balanced|thorough")
+]
 Tournaments = Annotated[int | None, _option("tournaments", "--tournaments", panel=_RANKING)]
 Method = Annotated[
     str | None, _option("method", "--method", panel=_RANKING, metavar="heap|insertion")

@@ -15,6 +15,7 @@ import typer
 from batchrank.cli import options
 from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
+from batchrank.cli.paths import check_paths
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import BatchrankError, StoppedError, UsageError
@@ -48,6 +49,7 @@ def run(
     max_waiting: options.MaxWaiting = None,
     quiet_hours: options.QuietHours = None,
     thinking: options.Thinking = None,
+    preset: options.Preset = None,
     strategy: options.Strategy = None,
     window_size: options.WindowSize = None,
     stride: options.Stride = None,
@@ -103,6 +105,7 @@ def run(
     target = spec.output or default_output(queries, spec.format)
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
+    check_paths(spec, queries, target, job)
     work = _run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     report = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:

@@ -1,0 +1,41 @@
+"""Finds the rerank route of a server, by a known pair that it has to get right."""
+
+from __future__ import annotations
+
+from batchrank.backends.dialects import DIALECTS
+from batchrank.backends.http import GET_SECONDS, Http
+from batchrank.errors import BadResponseError, FatalServerError, RefusedError
+from batchrank.values import RerankPrompt, ServerInfo
+
+ROUTES = ("/v1/rerank", "/rerank")
+_PAIR = RerankPrompt(
+    "at what temperature does water boil",
+    (
+        "The library opens at nine and closes at six, except on holidays.",
+        "At sea level water boils at a temperature of 100 degrees Celsius.",
+    ),
+)
+
+
+async def find_route(http: Http, info: ServerInfo) -> str:
+    """The route that reranks.
+
+    Raises:
+        FatalServerError: there is none, or what is served there ranks a plain pair wrongly, as a
+            causal reranker does whose prompt template the server was not given.
+        UnavailableError: the server can't answer now.
+    """
+    for path in ROUTES:
+        call = DIALECTS[info.kind].rerank(_PAIR, path, info.model)
+        try:
+            answer = call.read(await http.post(path, call.body, GET_SECONDS))
+        except (RefusedError, BadResponseError):
+            continue
+        scores = dict(answer.scored)
+        if scores.get("1", 0.0) <= scores.get("0", 0.0):
+            raise FatalServerError(
+                f"{info.model} at {http.url}{path} finds an unrelated text as relevant as a right "
+                "answer: is it a reranker, served with its own prompt template?"
+            )
+        return path
+    raise FatalServerError(f"{http.url} serves no reranker at {' or '.join(ROUTES)}.")
