@@ -41,13 +41,16 @@ LAYERS = (
     layer("the settings of a stage", "stagespec", is_pure=True),
     layer(
         "settings, files, servers, the store",
-        "backends clock formats jobspec slots spool stopping store",
+        "backends clock formats jobspec logs slots spool stopping store",
     ),
     layer(
         "one server, or what one run left",
         "connection endpoint rehearsal replay results runs ways",
     ),
-    layer("all servers of a job, what runs say", "comparison endpoints gates preflight redo worth"),
+    layer(
+        "all servers of a job, what runs say",
+        "causes comparison endpoints gates preflight redo worth",
+    ),
     layer("one window, one job", "asker job neighbour"),
     layer("one query, the servers of a run", "progress reranker session"),
     layer("an input", "forecast intake"),
