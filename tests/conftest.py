@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
+
+# How long an example takes says something about the machine, nothing about the code.
+settings.register_profile("batchrank", deadline=None)
+settings.load_profile("batchrank")
 
 ROOT = Path(__file__).parent.parent
 
