@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 from collections.abc import Callable
@@ -15,7 +16,13 @@ import aiohttp
 from batchrank.backends.bodies import read_object
 from batchrank.backends.failures import failure
 from batchrank.backends.loose import Json, excerpt
-from batchrank.errors import BadResponseError, FatalServerError, UnavailableError, UsageError
+from batchrank.errors import (
+    BadResponseError,
+    FatalServerError,
+    StoppedError,
+    UnavailableError,
+    UsageError,
+)
 
 CONNECT_SECONDS = 10.0
 """How long to wait for a connection, whatever the request may take."""
@@ -104,6 +111,12 @@ class Http:
                 f"The certificate of {self.url} can't be trusted: {excerpt(str(error))}"
             ) from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                # Not the server's fault: to try again, or elsewhere, would end the same.
+                raise StoppedError(
+                    "this process may open no more files: raise the limit (ulimit -n), or use a "
+                    "smaller --concurrency"
+                ) from error
             raise UnavailableError(
                 f"The connection to {self.url} failed: {excerpt(str(error))}"
             ) from error
