@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 
 from batchrank.answers import unanswered
-from batchrank.backends.base import Backend, Call
-from batchrank.backoff import persist
-from batchrank.errors import FatalServerError, ServerError, StoppedError, UnavailableError
+from batchrank.backends.base import Call
+from batchrank.endpoints import Pool
+from batchrank.errors import ServerError
 from batchrank.keys import answer_key
 from batchrank.prompts.render import QueryTexts
 from batchrank.readings.base import Way
-from batchrank.slots import Priority, Slots
+from batchrank.slots import Priority
 from batchrank.store.store import Store, StoredAnswer
 from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
 
@@ -52,24 +51,19 @@ class Manner:
 
     identity: str
     ways: tuple[Way, ...]
-    timeout: float
     re_ask: bool
 
 
 class Asker:
     """Answers windows from the store or the model; each exact request is asked once at a time."""
 
-    def __init__(
-        self, backend: Backend, slots: Slots, store: Store, run: int, manner: Manner
-    ) -> None:
+    def __init__(self, pool: Pool, store: Store, run: int, manner: Manner) -> None:
         self.spent = Spent()
-        self._backend = backend
-        self._slots = slots
+        self._pool = pool
         self._store = store
         self._run = run
         self._manner = manner
-        self._random = Random()  # noqa: S311 - jitter, no secret
-        self._stopping = asyncio.Event()
+        self._is_stopping = False
         self._flying: dict[bytes, asyncio.Future[StoredAnswer]] = {}
         self._unsent = 0
         self._hungry = asyncio.Event()
@@ -81,8 +75,8 @@ class Asker:
 
     def stop(self) -> None:
         """Send nothing more: windows not sent yet raise StoppedError, those in flight go on."""
-        self._stopping.set()
-        self._slots.stop()
+        self._is_stopping = True
+        self._pool.stop()
         self._hungry.set()
 
     async def ask_round(
@@ -112,8 +106,6 @@ class Asker:
         prompt = reader.prompt(texts, window, way.means)
         try:
             stored = await self._answer(way, prompt, priority)
-        except (FatalServerError, UnavailableError) as error:
-            raise StoppedError(f"the model server can't go on: {error}") from error
         except ServerError as error:
             outcome = unanswered(window, error.kind)
             return Asked(window, outcome, wanted, None, (), str(error), error.kind)
@@ -139,7 +131,7 @@ class Asker:
 
     async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""
-        call = self._backend.encode(prompt)
+        call = self._pool.encode(prompt)
         key = answer_key(self._manner.identity, way.means.template.digest, call.path, call.body)
         if (flying := self._flying.get(key)) is not None:
             self._count_unsent(-1)
@@ -147,7 +139,7 @@ class Asker:
             return await asyncio.shield(flying)
         flying = self._flying[key] = asyncio.get_running_loop().create_future()
         try:
-            stored = await self._find_or_call(key, call, priority)
+            stored = await self._find_or_call(key, prompt, call, priority)
         except BaseException as error:
             flying.set_exception(error)
             flying.exception()  # nobody may have joined this flight
@@ -157,42 +149,35 @@ class Asker:
         flying.set_result(stored)
         return stored
 
-    async def _find_or_call(self, key: bytes, call: Call, priority: Priority) -> StoredAnswer:
+    async def _find_or_call(
+        self, key: bytes, prompt: Prompt, call: Call, priority: Priority
+    ) -> StoredAnswer:
         if (stored := await self._store.find_answer(key)) is not None:
             self._count_unsent(-1)
             self.spent.saved += 1
             return stored
-        answer = await self._call(call, priority)
+        answer = await self._call(prompt, call, priority)
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
         # Committed before it is used: what was paid for is never paid for twice.
         return StoredAnswer(await self._store.add_answer(key, self._run, answer), answer)
 
-    async def _call(self, call: Call, priority: Priority) -> Answer:
+    async def _call(self, prompt: Prompt, call: Call, priority: Priority) -> Answer:
         unsent = 1
 
-        async def attempt() -> Answer:
+        def sent() -> None:
             nonlocal unsent
-            async with self._slots.slot(priority):
-                self._count_unsent(-unsent)
-                unsent = 0
-                return await self._backend.send(call, self._manner.timeout)
+            self._count_unsent(-unsent)
+            self.spent.retries += not unsent
+            unsent = 0
 
-        return await persist(attempt, self._pause, self._random)
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait before a retry; StoppedError as soon as the job stops."""
-        self.spent.retries += 1
-        try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return
-        raise StoppedError("stopped while it waited to try again")
+        return await self._pool.answer(prompt, call, priority, sent)
 
     def _count_unsent(self, change: int) -> None:
         self._unsent += change
-        if self._unsent < self._slots.capacity or self._stopping.is_set():
+        # While no server takes calls one window may wait: by its leaving is seen that one does.
+        if self._unsent < max(1, self._pool.capacity) or self._is_stopping:
             self._hungry.set()
         else:
             self._hungry.clear()

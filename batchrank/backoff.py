@@ -14,16 +14,20 @@ MAX_ATTEMPTS = 5
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 30.0
 _LONGEST_RETRY_AFTER = 120.0
+_LONGEST_LOADING = 10.0
 
 
 def next_delay(attempt: int, retry_after: float | None, random: Random) -> float | None:
-    """Seconds to wait after failed attempt number `attempt` (1 is the first), None to give up.
+    """Seconds to wait after failed attempt number `attempt` (1 is the first), None to give up."""
+    return None if attempt >= MAX_ATTEMPTS else delay_of(attempt, retry_after, random)
+
+
+def delay_of(attempt: int, retry_after: float | None, random: Random) -> float:
+    """The same without an end.
 
     Full jitter over an exponential ceiling, so that many callers don't return together; a server's
     Retry-After is honoured up to two minutes and never shortened.
     """
-    if attempt >= MAX_ATTEMPTS:
-        return None
     ceiling = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** (attempt - 1))
     delay = random.uniform(ceiling / 2, ceiling)
     if retry_after is not None:
@@ -49,3 +53,28 @@ async def persist(
             if delay is None:
                 raise
         await pause(delay)
+
+
+async def persist_loading(
+    attempt: Callable[[], Awaitable[T]],
+    pause: Callable[[float], Awaitable[None]],
+    seconds: float,
+    loading: Callable[[], None],
+) -> T:
+    """Call `attempt` until it succeeds or fails for another reason than a model that still loads.
+
+    Raises its ServerError, also where the model still loads after `seconds` of pauses. `loading` is
+    called before each pause.
+    """
+    waited, pauses = 0.0, 0
+    while True:
+        try:
+            return await attempt()
+        except UnavailableError as error:
+            if not error.loading or waited >= seconds:
+                raise
+        loading()
+        length = min(_LONGEST_LOADING, _FIRST_SECONDS * 2.0**pauses, seconds - waited)
+        await pause(length)
+        waited += length
+        pauses += 1

@@ -93,13 +93,20 @@ class UnavailableError(ServerError):
     retryable = True
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, loading: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        loading: bool = False,
+        timed_out: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         """Seconds the server asked us to wait, where it said so."""
         self.loading = loading
         """The model is still being loaded: waiting, not failing."""
+        self.timed_out = timed_out
+        """It was connected and did not answer in time: hung, or its queue is long."""
 
 
 class OverloadedError(UnavailableError):

@@ -33,6 +33,8 @@ class Progress:
     share_read: float | None = None
     in_flight: int = 0
     capacity: int = 0
+    waits: str | None = None
+    """Why nothing is sent: no server answers, or these are quiet hours."""
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
 

@@ -1,12 +1,13 @@
-"""Lets so many calls through at once, the most urgent first."""
+"""Lets so many calls through at once, the most urgent first, each to the least loaded server."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Generic, Protocol, TypeVar
 
 from batchrank.errors import StoppedError
 
@@ -14,53 +15,120 @@ Priority = tuple[int, int]
 """Smaller goes first: (−round, query), so that a merge goes before a new segment."""
 
 
-class Slots:
-    """Calls in flight, at most `capacity`, and those that wait for their turn."""
+class Lane(Protocol):
+    """Where calls go: `limit` at once (0: none now), `weight` times what another would get."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.in_flight = 0
-        self._heap: list[tuple[Priority, int, asyncio.Future[None]]] = []
+    in_flight: int
+    weight: float
+
+    @property
+    def limit(self) -> int:
+        """May change at any time; where it grows, `Slots.fill` is to be called."""
+
+
+L = TypeVar("L", bound=Lane)
+
+
+class Slots(Generic[L]):
+    """Calls in flight in several lanes, and those that wait for their turn."""
+
+    def __init__(self, lanes: Sequence[L]) -> None:
+        self._lanes = lanes
+        self._heap: list[tuple[Priority, int, asyncio.Future[L], L | None]] = []
         self._order = count()
-        self._stopped = False
+        self._held = False
+        self._stopped: Exception | None = None
+
+    @property
+    def capacity(self) -> int:
+        """How many calls may be in flight."""
+        return 0 if self._held else sum(lane.limit for lane in self._lanes)
+
+    @property
+    def in_flight(self) -> int:
+        """How many are."""
+        return sum(lane.in_flight for lane in self._lanes)
 
     @asynccontextmanager
-    async def slot(self, priority: Priority) -> AsyncIterator[None]:
-        """Hold one slot; StoppedError where `stop` was called before one was free."""
-        await self._acquire(priority)
-        try:
-            yield
-        finally:
-            self._release()
+    async def slot(self, priority: Priority, avoid: L | None = None) -> AsyncIterator[L]:
+        """Hold one slot, not in the lane to `avoid` while another takes calls.
 
-    def stop(self) -> None:
+        Raises what `stop` was called with where that was before one was free.
+        """
+        lane = await self._acquire(priority, avoid)
+        try:
+            yield lane
+        finally:
+            self._release(lane)
+
+    def has_other(self, lane: L) -> bool:
+        """Whether a lane beside this one takes calls."""
+        return any(other.limit > 0 for other in self._lanes if other is not lane)
+
+    def hold(self) -> None:
+        """Let no more through until `fill`."""
+        self._held = True
+
+    def fill(self) -> None:
+        """Let through what fits now: after limits have grown, or calls were held."""
+        self._held = False
+        for lane in self._lanes:
+            self._fill(lane)
+
+    def stop(self, error: Exception | None = None) -> None:
         """Send home all who wait and all who come; those in flight go on."""
-        self._stopped = True
-        for _, _, future in self._heap:
+        self._stopped = self._stopped or error or StoppedError("stopped before it was sent")
+        for _, _, future, _ in self._heap:
             if not future.done():
-                future.set_exception(StoppedError("stopped before it was sent"))
+                future.set_exception(self._stopped)
         self._heap.clear()
 
-    async def _acquire(self, priority: Priority) -> None:
-        if self._stopped:
-            raise StoppedError("stopped before it was sent")
-        if self.in_flight < self.capacity:
-            self.in_flight += 1
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._heap, (priority, next(self._order), future))
+    async def _acquire(self, priority: Priority, avoid: L | None) -> L:
+        if self._stopped is not None:
+            raise self._stopped
+        lane = self._free(avoid)
+        if lane is not None:
+            lane.in_flight += 1
+            return lane
+        future: asyncio.Future[L] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._heap, (priority, next(self._order), future, avoid))
         try:
-            await future
+            return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._release()
+                self._release(future.result())
             raise
 
-    def _release(self) -> None:
+    def _free(self, avoid: L | None) -> L | None:
+        """The least loaded lane with room, by what each may have and its weight."""
+        if self._held:
+            return None
+        best, least = None, 0.0
+        for lane in self._lanes:
+            limit = lane.limit
+            if lane.in_flight >= limit or (lane is avoid and self.has_other(lane)):
+                continue
+            load = lane.in_flight / (limit * lane.weight)
+            if best is None or load < least:
+                best, least = lane, load
+        return best
+
+    def _release(self, lane: L) -> None:
         # A slot is handed over, not freed, so that nobody who comes now overtakes.
-        while self._heap:
-            _, _, future = heapq.heappop(self._heap)
-            if not future.done():
-                future.set_result(None)
-                return
-        self.in_flight -= 1
+        lane.in_flight -= 1
+        self._fill(lane)
+
+    def _fill(self, lane: L) -> None:
+        elsewhere = []
+        while self._heap and not self._held and lane.in_flight < lane.limit:
+            entry = heapq.heappop(self._heap)
+            _, _, future, avoid = entry
+            if future.done():
+                continue
+            if avoid is lane and self.has_other(lane):
+                elsewhere.append(entry)
+                continue
+            lane.in_flight += 1
+            future.set_result(lane)
+        for entry in elsewhere:
+            heapq.heappush(self._heap, entry)

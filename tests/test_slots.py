@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from random import Random
 
 import pytest
@@ -12,6 +13,20 @@ from hypothesis import strategies as st
 
 from batchrank.errors import StoppedError
 from batchrank.slots import Priority, Slots
+
+
+@dataclass
+class OneServer:
+    """A lane that takes `limit` calls at once."""
+
+    limit: int
+    in_flight: int = 0
+    weight: float = 1.0
+
+
+def slots_of(capacity: int) -> Slots[OneServer]:
+    """The slots of one server."""
+    return Slots([OneServer(capacity)])
 
 
 async def settle() -> None:
@@ -23,7 +38,7 @@ async def settle() -> None:
 class Callers:
     """Calls that hold a slot until they are told to end."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Slots[OneServer]) -> None:
         self.slots = slots
         self.began: list[Priority] = []
         self.tasks: dict[Priority, asyncio.Task[None]] = {}
@@ -49,7 +64,7 @@ class Callers:
 
 
 async def test_the_most_urgent_waiter_is_next_and_equals_queue() -> None:
-    callers = Callers(Slots(1))
+    callers = Callers(slots_of(1))
     await callers.call((0, 0), (0, 2), (0, 1), (-1, 9), (0, 3))
 
     for priority in ((0, 0), (-1, 9), (0, 1), (0, 2), (0, 3)):
@@ -60,7 +75,7 @@ async def test_the_most_urgent_waiter_is_next_and_equals_queue() -> None:
 
 
 async def test_no_more_than_the_capacity_is_in_flight() -> None:
-    callers = Callers(Slots(3))
+    callers = Callers(slots_of(3))
 
     await callers.call(*((0, number) for number in range(10)))
     assert (len(callers.began), callers.slots.in_flight) == (3, 3)
@@ -73,7 +88,7 @@ async def test_no_more_than_the_capacity_is_in_flight() -> None:
 
 
 async def test_a_waiter_that_is_cancelled_is_passed_over() -> None:
-    callers = Callers(Slots(1))
+    callers = Callers(slots_of(1))
     await callers.call((0, 0), (0, 1), (0, 2))
 
     callers.tasks[0, 1].cancel()
@@ -85,7 +100,7 @@ async def test_a_waiter_that_is_cancelled_is_passed_over() -> None:
 
 
 async def test_a_slot_handed_to_a_waiter_that_is_cancelled_goes_on_to_the_next() -> None:
-    slots = Slots(1)
+    slots = slots_of(1)
     callers = Callers(slots)
     await callers.call((0, 0))
     await callers.call((0, 1), (0, 2))
@@ -101,7 +116,7 @@ async def test_a_slot_handed_to_a_waiter_that_is_cancelled_goes_on_to_the_next()
 
 
 async def test_a_call_that_fails_or_is_cancelled_gives_its_slot_back() -> None:
-    callers = Callers(Slots(1))
+    callers = Callers(slots_of(1))
     await callers.call((0, 0), (0, 1))
 
     callers.tasks[0, 0].cancel()
@@ -116,7 +131,7 @@ async def test_a_call_that_fails_or_is_cancelled_gives_its_slot_back() -> None:
 
 
 async def test_a_stop_sends_home_who_waits_and_who_comes_and_nobody_else() -> None:
-    callers = Callers(Slots(1))
+    callers = Callers(slots_of(1))
     await callers.call((0, 0), (0, 1), (0, 2))
 
     callers.slots.stop()
@@ -135,7 +150,7 @@ async def test_a_stop_sends_home_who_waits_and_who_comes_and_nobody_else() -> No
 def test_whatever_happens_no_slot_is_lost(capacity: int, seed: int) -> None:
     random = Random(seed)
 
-    async def hold(slots: Slots, priority: Priority, check: Callable[[], None]) -> None:
+    async def hold(slots: Slots[OneServer], priority: Priority, check: Callable[[], None]) -> None:
         async with slots.slot(priority):
             check()
             for _ in range(random.randint(0, 3)):
@@ -143,7 +158,7 @@ def test_whatever_happens_no_slot_is_lost(capacity: int, seed: int) -> None:
             check()
 
     async def play() -> int:
-        slots = Slots(capacity)
+        slots = slots_of(capacity)
 
         def check() -> None:
             assert 0 < slots.in_flight <= capacity
@@ -165,7 +180,7 @@ def test_whatever_happens_no_slot_is_lost(capacity: int, seed: int) -> None:
     assert asyncio.run(play()) == 0
 
 
-async def _all_at_once(slots: Slots, capacity: int) -> None:
+async def _all_at_once(slots: Slots[OneServer], capacity: int) -> None:
     together = asyncio.Barrier(capacity)
 
     async def one() -> None:

@@ -60,7 +60,8 @@ class Http:
             raise UsageError("The API key holds characters that no key has.")
         if key and parts.scheme == "http" and not (insecure or _is_loopback(parts.hostname or "")):
             raise UsageError(
-                f"The API key would travel unencrypted to {parts.hostname}: use https."
+                f"The API key would travel unencrypted to {parts.hostname}: use https, or allow it "
+                "with --insecure."
             )
         self._headers = {
             "Accept": "application/json",
@@ -72,6 +73,9 @@ class Http:
             self._headers["Authorization"] = f"Bearer {key}"
         self._secret = key.encode() if len(key) >= _SHORTEST_SECRET else b""
         self._now = now
+        self.reconnects = 0
+        """Connections made in the place of lost ones: behind each may stand another server."""
+        self._in_flight = self._most_in_flight = self._connections = 0
         self._kept: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
 
@@ -91,6 +95,10 @@ class Http:
         """
         return read_object(await self._exchange("GET", path, None, seconds))
 
+    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
+        """The text at `path`. Raises ServerError as `post`."""
+        return (await self._exchange("GET", path, None, seconds)).decode(errors="replace")
+
     async def close(self) -> None:
         """Close all connections."""
         for session in (self._kept, self._fresh):
@@ -98,6 +106,8 @@ class Http:
                 await session.close()
 
     async def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+        self._in_flight += 1
+        self._most_in_flight = max(self._most_in_flight, self._in_flight)
         try:
             return await self._attempt_twice(method, path, body, seconds)
         except aiohttp.ConnectionTimeoutError as error:
@@ -105,7 +115,9 @@ class Http:
                 f"{self.url} took no connection within {CONNECT_SECONDS:g} s."
             ) from error
         except TimeoutError as error:
-            raise UnavailableError(f"{self.url} did not answer within {seconds:g} s.") from error
+            raise UnavailableError(
+                f"{self.url} did not answer within {seconds:g} s.", timed_out=True
+            ) from error
         except aiohttp.ClientConnectorCertificateError as error:
             raise FatalServerError(
                 f"The certificate of {self.url} can't be trusted: {excerpt(str(error))}"
@@ -124,6 +136,8 @@ class Http:
             raise BadResponseError(
                 f"{self.url} does not speak HTTP as it should: {excerpt(str(error))}"
             ) from error
+        finally:
+            self._in_flight -= 1
 
     async def _attempt_twice(
         self, method: str, path: str, body: bytes | None, seconds: float
@@ -186,12 +200,25 @@ class Http:
     def _session(self, *, keep: bool) -> aiohttp.ClientSession:
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_note_reuse)
+        trace.on_connection_create_end.append(self._note_connection)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=not keep),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             trace_configs=[trace],
         )
+
+    async def _note_connection(
+        self,
+        _session: aiohttp.ClientSession,
+        _context: SimpleNamespace,
+        _params: aiohttp.TraceConnectionCreateEndParams,
+    ) -> None:
+        # More connections than calls at once: one was lost. Without a loss each is used again.
+        if self._connections >= self._most_in_flight:
+            self.reconnects += 1
+        else:
+            self._connections += 1
 
 
 async def _note_reuse(

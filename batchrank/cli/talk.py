@@ -73,7 +73,7 @@ class Talk:
 def told(progress: Progress) -> str:
     """One line: queries, windows, fallback rate, tokens a second, time left."""
     tally, spent = progress.tally, progress.spent
-    parts = [f"{progress.state}: {progress.known + progress.finished} queries"]
+    parts = [f"{progress.waits or progress.state}: {progress.known + progress.finished} queries"]
     if tally.windows:
         parts.append(f"{tally.windows} windows, {tally.bad / tally.windows:.1%} fallback")
     if spent.calls and progress.seconds > 0:
