@@ -38,7 +38,7 @@ def fit_context(wanted: Fit, answer_tokens: int, context: int) -> Fit | None:
     room = context - tokens_needed(Fit(0, 0), answer_tokens)
     floor = min(wanted.max_doc_tokens, MIN_DOC_TOKENS)
     documents = min(wanted.window_size, room // (floor + _TOKENS_BESIDE_DOCUMENT))
-    if documents < MIN_WINDOW:
+    if documents < min(wanted.window_size, MIN_WINDOW):
         return None
     tokens = min(wanted.max_doc_tokens, room // documents - _TOKENS_BESIDE_DOCUMENT)
     return Fit(documents, tokens)

@@ -51,7 +51,7 @@ def _says_one_line(result: Result, code: int) -> str:
         (["--max-fallback", "often"], "max-fallback"),
         (["--answer", "some"], "'winners'"),
         (["--backend", "magic"], "'ollama'"),
-        (["--backend", "embedded"], "model_path"),
+        (["--backend", "embedded", "--answer", "full"], "yesno"),
         (["--template", "direct-eo"], "direct-en"),
         (["--thinking", "maybe"], "'off'"),
         (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
@@ -163,18 +163,54 @@ def test_a_locked_store_names_its_holder(source: Path, shell: Shell, server: Jud
     assert server.calls == []
 
 
-def test_a_file_that_is_no_store_is_not_touched(source: Path, shell: Shell) -> None:
+def test_a_file_that_is_no_store_is_not_touched(source: Path, shell: Shell, tmp_path: Path) -> None:
     shell.store.write_text("my diary")
-    assert "is not a batchrank store" in _says_one_line(shell.run(source), 1)
+    beside = sorted(tmp_path.iterdir())
+    assert "is not a batchrank store" in _says_one_line(shell.run(source), 2)
     assert shell.store.read_text() == "my diary"
+    assert sorted(tmp_path.iterdir()) == beside
+
+
+@pytest.mark.parametrize("command", ["run", "status", "export", "inspect", "backup"])
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        (".", "is a folder"),
+        ("/", "is a folder"),
+        ("/dev/null", "is no file"),
+        ("missing/store", "there is no store at missing/store"),
+    ],
+)
+def test_a_store_that_can_be_none_is_a_usage_error(
+    source: Path,
+    tmp_path: Path,
+    command: str,
+    store: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    given: dict[str, list[object]] = {
+        "run": [source, "--base-url", "http://127.0.0.1:1"],
+        "inspect": ["q1"],
+        "backup": ["copy"],
+    }
+    ended = batchrank(command, *given.get(command, []), "--store", store)
+    assert said in _says_one_line(ended, 2)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_an_output_that_cannot_be_written_is_said_before_the_night(
     source: Path, shell: Shell, server: JudgeServer, tmp_path: Path
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
-    assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
-    assert server.calls == []
+    assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 2)
+    output.parent.touch()
+    assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 2)
+    assert "is a folder" in _says_one_line(shell.run(source, "-o", tmp_path), 2)
+    assert server.stats()["served"] == {}
+    assert not shell.store.exists()
 
 
 def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
@@ -185,7 +221,7 @@ def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
-    monkeypatch.setattr("batchrank.runner.check_output", lambda _: None)  # it was there then
+    monkeypatch.setattr("batchrank.cli.run.check_paths", lambda *_: None)  # it was there then
     assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
     asked = len(server.calls)
     output.parent.mkdir()
