@@ -15,11 +15,13 @@ def numbers(text: str) -> tuple[int, ...] | None:
 
     Strict are `3,1,2`, `[3] > [1] > [2]` and `{"ranking": [3, 1, 2]}`, with blanks as they come.
     """
-    if _COMPACT.fullmatch(text):
-        return tuple(map(int, text.split(",")))
-    if _BRACKETED.fullmatch(text):
-        return tuple(map(int, _DIGITS.findall(text)))
-    json = _JSON.fullmatch(text)
-    if json and _COMPACT.fullmatch(json[1]):
-        return tuple(map(int, json[1].split(",")))
-    return None
+    if (json := _JSON.fullmatch(text)) is not None:
+        text = json[1]
+    elif _BRACKETED.fullmatch(text):
+        return _digits(text)
+    return _digits(text) if _COMPACT.fullmatch(text) else None
+
+
+def _digits(text: str) -> tuple[int, ...]:
+    # Found, not split off: a pattern's blank may be a control character that int() refuses.
+    return tuple(map(int, _DIGITS.findall(text)))

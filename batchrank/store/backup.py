@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from batchrank.errors import StoreError, UsageError
-from batchrank.store.connection import store_errors
+from batchrank.store.connection import make_private, store_errors
 
 
 def back_up(store: Path, target: Path) -> int:
@@ -26,7 +26,7 @@ def back_up(store: Path, target: Path) -> int:
     scratch = target.with_name(f".{target.name}.partial")
     try:
         with store_errors(target):
-            os.close(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+            make_private(scratch)
         with store_errors(store):
             address = f"file:{quote(str(store.absolute()))}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=10)) as source:

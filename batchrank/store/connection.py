@@ -57,6 +57,11 @@ async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
     return connection
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, or empty one; raises OSError."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+
+
 async def _check(connection: aiosqlite.Connection, path: Path) -> None:
     """Look through a store whose last writer did not close it; StoreError where it is damaged."""
     (verdict,) = await _one(connection, "PRAGMA quick_check(1)")
@@ -100,7 +105,9 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
             f"this one knows {VERSION}); update batchrank"
         )
     if 0 < version < VERSION:
-        await connection.execute("VACUUM INTO ?", (f"{path}.v{version}",))
+        old = path.with_name(f"{path.name}.v{version}")
+        await asyncio.to_thread(make_private, old)
+        await connection.execute("VACUUM INTO ?", (str(old),))
     # WAL may be refused on a network share; a rollback journal is as safe, only slower.
     await connection.execute("PRAGMA journal_mode = WAL")
     await connection.execute("PRAGMA synchronous = FULL")
