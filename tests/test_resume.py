@@ -302,10 +302,11 @@ def test_a_server_that_goes_away_leaves_a_job_that_can_go_on(
     port = int(server.url.rpartition(":")[2])
     # It still says who it is, but hangs up on every window.
     with serving(judge(ROWS, port=port, error_rate=1.0, errors=("reset",))):
-        gone = job.run(server.url)
+        gone = job.run(server.url, "--wait-for-server", "1s")
     # Not 3, although a failed line of seven is beyond the gate: it is too early to judge.
     assert gone.code == 75, gone.err
-    assert "the model server can't go on" in gone.err
+    (reason,) = [line for line in gone.err.splitlines() if "stopped: " in line]
+    assert server.url in reason
     assert "Traceback" not in gone.err
     with serving(judge(ROWS, port=port)):
         assert job.calls(server.url, "--max-failed", "1") == WINDOWS - 6
