@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-from batchrank.errors import DiskError, LineError
+from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.rows import RankedDoc, Row, RowError, encode_jsonl, encode_trec
-from batchrank.formats.wording import quoted
 from batchrank.store.store import Run, Store
 from batchrank.values import RankedQuery
 
@@ -29,14 +26,6 @@ def default_output(source: str, form: Format) -> str:
 def rejected_name(output: str) -> str | None:
     """Where a result goes that passes no gate: nowhere if the output is a pipe."""
     return None if output == "-" else f"{output}.rejected"
-
-
-def check_output(path: str) -> None:
-    """See before the night that there is a folder to write to; DiskError where there is none."""
-    folder = Path(os.path.realpath(path)).parent
-    if path != "-" and not os.access(folder, os.W_OK | os.X_OK):
-        remedy = "make its folder writable" if folder.is_dir() else "create its folder"
-        raise DiskError(f"{quoted(path)} can't be written: {remedy}, or choose another output")
 
 
 async def write_results(

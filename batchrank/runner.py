@@ -25,9 +25,9 @@ from batchrank.logs import about
 from batchrank.preflight import Profile
 from batchrank.progress import Progress, write_status
 from batchrank.reranker import Reranker, needs_ranking, unranked
-from batchrank.results import check_output
 from batchrank.session import Session
 from batchrank.stopping import Stopping
+from batchrank.store.connection import is_there
 from batchrank.store.history import last_night, show_instead
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Run, Store
@@ -117,7 +117,7 @@ class Runner:
         # A pipe can be read only once.
         if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
             await asyncio.to_thread(next, read_lines(self._source))
-        await asyncio.to_thread(check_output, self._output)
+        await asyncio.to_thread(is_there, spec.store)
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
         async with AsyncExitStack() as stack:

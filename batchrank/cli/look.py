@@ -14,6 +14,7 @@ import typer
 from batchrank.causes import Cause, failures, fallbacks
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
+from batchrank.cli.paths import check_export
 from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration, printable
 from batchrank.errors import UsageError
@@ -21,6 +22,7 @@ from batchrank.formats.rows import encode_jsonl
 from batchrank.progress import read_status
 from batchrank.replay import Replayed, replay
 from batchrank.results import Format, make_row, write_results
+from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.store import Run, Store, Totals
 from batchrank.values import RankedQuery
@@ -34,7 +36,7 @@ def status(
     as_json: options.JsonFlag = False,
 ) -> None:
     """Say how far a running job is, or how the latest run ended."""
-    if is_locked(store) and (running := read_status(store)) is not None:
+    if is_there(store) and is_locked(store) and (running := read_status(store)) is not None:
         if as_json:
             _print_json(running)
             return
@@ -165,6 +167,7 @@ def export(
     """Write the rankings of a run again, in any format, whatever its gates said."""
     if form not in ("jsonl", "trec"):
         raise UsageError(f"--format {form}: use jsonl or trec")
+    check_export(output, store)
     left_out = run_loop(
         _export(store, number, output, "trec" if form == "trec" else "jsonl", top_k)
     )

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from batchrank.errors import StoreError, UsageError
+from batchrank.errors import UsageError
 from batchrank.store.connection import make_private, store_errors
 
 
@@ -17,10 +17,10 @@ def back_up(store: Path, target: Path) -> int:
 
     A run may be writing meanwhile: the copy holds what was committed when it began, and no part of
     it stands under its name before it is complete and synced. Raises StoreError, and UsageError
-    where `target` is there already.
+    where `target` is there already or `store` is not.
     """
-    if not store.is_file():
-        raise StoreError(f"there is no store at {store}; name it with --store")
+    if not is_there(store):
+        raise UsageError(f"there is no store at {store}; name it with --store")
     if target.exists():
         raise UsageError(f"{target} is there already; choose a name that is free")
     scratch = target.with_name(f".{target.name}.partial")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from batchrank.errors import StoreError
+from batchrank.errors import StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 _MAGIC = b"SQLite format 3\x00"
@@ -40,8 +40,8 @@ def store_errors(path: Path) -> Iterator[None]:
 async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
     """Open (or create, mode 0600) the store at `path`, migrated to this version.
 
-    Raises StoreError where the file is missing and not to be created, is no batchrank store, or was
-    written by a newer batchrank. A file that is refused is not touched.
+    Raises UsageError where the file is missing and not to be created, or is no batchrank store, and
+    StoreError where it was written by a newer batchrank. A file that is refused is not touched.
     """
     with store_errors(path):
         was_killed = await asyncio.to_thread(_prepare, path, create)
@@ -71,20 +71,34 @@ async def _check(connection: aiosqlite.Connection, path: Path) -> None:
         )
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file at `path`; UsageError where no store can be there, SQLite or not."""
+    if not path.is_file():
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder and no store; give a file name in it to --store")
+        if path.exists():
+            raise UsageError(f"{path} is no file and no store; choose another with --store")
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"there is no store at {path}, nor a folder for it; choose another with --store"
+            )
+        return False
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+    if head and head != _MAGIC:
+        raise UsageError(f"{path} is not a batchrank store; choose another file with --store")
+    return True
+
+
 def _prepare(path: Path, create: bool) -> bool:
     """Refuse what is no store, make what isn't there; whether the last writer did not close it."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-    except FileNotFoundError:
+    if not is_there(path):
         if not create:
-            raise StoreError(
+            raise UsageError(
                 f"there is no store at {path}; name it with --store, or run a job first"
-            ) from None
+            )
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         return False
-    if head and head != _MAGIC:
-        raise StoreError(f"{path} is not a batchrank store; choose another file with --store")
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:
@@ -96,7 +110,7 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
     (version,) = await _one(connection, "PRAGMA user_version")
     (tables,) = await _one(connection, "SELECT count(*) FROM sqlite_schema")
     if application != APPLICATION_ID and tables:
-        raise StoreError(
+        raise UsageError(
             f"{path} is the SQLite file of another program; choose another file with --store"
         )
     if version > VERSION:

@@ -13,7 +13,7 @@ from typing import Any
 import aiosqlite
 import orjson
 
-from batchrank.errors import StoreError
+from batchrank.errors import UsageError
 from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
 from batchrank.store.connection import connect, store_errors
@@ -106,7 +106,10 @@ class Store:
 
     @classmethod
     async def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`; with `create`, make it where there is none."""
+        """Open the store at `path`; with `create`, make it where there is none.
+
+        Raises UsageError where there is no store, or something else.
+        """
         connection = await connect(path, create=create)
         try:
             with store_errors(path):
@@ -233,7 +236,7 @@ class Store:
         )
 
     async def run(self, number: int | None = None) -> Run:
-        """A run by its number, the latest without one; StoreError where there is none."""
+        """A run by its number, the latest without one; UsageError where there is none."""
         sql = (
             "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
             "fresh_since, deadline FROM runs JOIN jobs ON jobs.id = runs.job "
@@ -244,7 +247,7 @@ class Store:
             rows = await self.select(f"{sql} WHERE runs.id = ?", (number,))
         if not rows:
             what = "no run" if number is None else f"no run {number}"
-            raise StoreError(f"store {self.path} holds {what}; see `batchrank status`")
+            raise UsageError(f"store {self.path} holds {what}; see `batchrank status`")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
         return Run(
             identity,

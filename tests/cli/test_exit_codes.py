@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -221,7 +222,8 @@ def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
-    monkeypatch.setattr("batchrank.cli.run.check_paths", lambda *_: None)  # it was there then
+    # It was there when the night began.
+    monkeypatch.setattr(sys.modules["batchrank.cli.run"], "check_paths", lambda *_: None)
     assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
     asked = len(server.calls)
     output.parent.mkdir()

@@ -53,7 +53,7 @@ def test_status_of_each_run_and_of_none(done: Shell, source: Path, rows: list[Ro
     assert "1 of 4 queries (25.0%) failed" in text
     assert "complete (exit 0)" in _text(done.look("status", "--run", "1"))
     absent = done.look("status", "--run", "7")
-    assert absent.code == 1
+    assert absent.code == 2
     assert "holds no run 7" in absent.err
 
 
@@ -61,7 +61,7 @@ def test_status_of_each_run_and_of_none(done: Shell, source: Path, rows: list[Ro
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, command: str) -> None:
     shell = Shell(tmp_path, "")
     ended = shell.look(command, *(["q1"] if command == "inspect" else []))
-    assert ended.code == 1
+    assert ended.code == 2
     assert "there is no store at" in ended.err
     assert list(tmp_path.iterdir()) == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.errors import StoreError
+from batchrank.errors import StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, VERSION
 from batchrank.store.store import Store
 from batchrank.values import Answer
@@ -34,8 +34,8 @@ def write(path: Path, data: bytes) -> None:
 
 
 async def refused(path: Path, message: str, *, create: bool = True) -> None:
-    """Opening raises a StoreError that says `message`, and leaves no thread behind."""
-    with pytest.raises(StoreError, match=message):
+    """Opening raises an error that says `message`, and leaves no thread behind."""
+    with pytest.raises((StoreError, UsageError), match=message):
         await Store.open(path, create=create)
     for thread in threading.enumerate():
         if "_connection_worker_thread" in thread.name:
@@ -118,11 +118,11 @@ async def test_a_newer_store_is_refused_untouched(path: Path) -> None:
 
 
 async def test_a_folder_is_refused(path: Path) -> None:
-    await refused(path.parent, "Is a directory")
+    await refused(path.parent, "is a folder")
 
 
 async def test_a_folder_that_is_not_there_is_refused(path: Path) -> None:
-    await refused(path / "deep" / "s.sqlite", "s.sqlite")
+    await refused(path / "deep" / "s.sqlite", "nor a folder for it")
 
 
 @pytest.mark.parametrize("create", [True, False])

@@ -1,0 +1,102 @@
+"""Refuses, before anything is done, an output that would destroy a file or can't be written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from batchrank.errors import UsageError
+from batchrank.formats.wording import quoted
+from batchrank.jobspec import JobSpec
+from batchrank.progress import status_path
+from batchrank.results import rejected_name
+
+_BESIDE = ("-wal", "-shm", "-journal", ".lock")
+
+
+def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> None:
+    """See that a run writes to no file it needs; raises UsageError.
+
+    Neither the output, nor the name of a result that passes no gate, nor a file beside the store
+    may be one that is read.
+    """
+    reads = dict(_read(spec, source, job))
+    stored = _stored(spec.store)
+    for name in (output, rejected_name(output)):
+        if name is not None:
+            check_output(name, {**reads, **stored})
+    for what, path in reads.items():
+        for other, place in stored.items():
+            if _is_same(path, place):
+                raise UsageError(
+                    f"{what} {quoted(path)} is {other}: choose another store with --store"
+                )
+
+
+def check_export(output: str, store: Path) -> None:
+    """See that an export does not write to its store; raises UsageError."""
+    check_output(output, _stored(store))
+
+
+def check_output(output: str, kept: Mapping[str, Path]) -> None:
+    """See that `output` can be written and is none of the files in `kept`; raises UsageError."""
+    if output == "-":
+        if sys.stdout is None:
+            raise UsageError("standard output is closed: choose an output with -o FILE")
+        return
+    for what, path in kept.items():
+        if _is_same(Path(output), path):
+            raise UsageError(f"the output {quoted(output)} is {what}: choose another with -o")
+    target = Path(os.path.realpath(output))
+    if target.is_dir():
+        raise UsageError(f"the output {quoted(output)} is a folder: give a file name in it")
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"{quoted(output)} can't be written: create its folder, or choose another output"
+        )
+    # A file is replaced by a new one, so it is its folder that counts.
+    place = target.parent if _is_replaced(target) else target
+    if not os.access(place, os.W_OK | (os.X_OK if place is target.parent else 0)):
+        raise UsageError(
+            f"{quoted(output)} can't be written: make its folder writable, or choose another output"
+        )
+
+
+def _read(spec: JobSpec, source: str, job: Path | None) -> Iterator[tuple[str, Path]]:
+    """What a run reads: what it is, and where."""
+    # A file that is redirected to standard input can be destroyed like any other.
+    yield "the input", Path("/dev/stdin" if source == "-" else source)
+    templates = {stage.template for stage in spec.stages if stage.template is not None}
+    others = {
+        "the job spec": job,
+        "the file of --gate-qrels": spec.gate_qrels,
+        "the model": spec.model_path,
+        **{f"the template {name}": Path(name) for name in templates if Path(name).is_file()},
+    }
+    yield from ((what, path) for what, path in others.items() if path is not None)
+
+
+def _stored(store: Path) -> dict[str, Path]:
+    """A store and the files that are kept beside it."""
+    if not store.name:
+        raise UsageError(f"the store {quoted(store)} is a folder: give a file name in it")
+    status = status_path(store)
+    beside = [store.with_name(f"{store.name}{end}") for end in _BESIDE]
+    return {
+        "the store": store,
+        **{f"the store's {path.name}": path for path in (*beside, status)},
+    }
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(one.stat(), other.stat()) and stat.S_ISREG(other.stat().st_mode)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_replaced(target: Path) -> bool:
+    return not target.exists() or target.is_file()
