@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from batchrank.errors import UsageError
-from batchrank.store.connection import make_private, store_errors
+from batchrank.store.connection import is_there, make_private, store_errors
 
 
 def back_up(store: Path, target: Path) -> int:
