@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = ("--window-size", "8", "--concurrency", "8", "--merge-passes", "forward,reverse")
 CANDIDATES = 30
 CALL_SECONDS = 0.02
-START_SECONDS = 1.0
+START_SECONDS = 0.8
 """A life that starts beyond its moment is killed within so long: while it starts, mostly."""
 LATE_SECONDS = 0.05
 """Any other up to so long after its moment: during calls, commits and, at the end, writing."""

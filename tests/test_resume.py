@@ -68,7 +68,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def test_killed_at_random_moments_it_costs_only_what_was_in_flight(tmp_path: Path) -> None:
-    figures = crash_test(tmp_path, kills=20, queries=40, seed=2)
+    figures = crash_test(tmp_path, kills=20, queries=30, seed=2)
     assert figures.failures == []
     assert figures.kills == 20
     assert figures.asked_twice == 0
