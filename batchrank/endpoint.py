@@ -11,7 +11,7 @@ from batchrank.breaker import Breaker
 from batchrank.capacity import Capacity
 from batchrank.clock import Clock
 from batchrank.errors import FatalServerError, StoppedError
-from batchrank.trial import proves, trial
+from batchrank.trial import proves
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
 _TWINS = {Form.GRAMMAR: Form.REGEX, Form.REGEX: Form.GRAMMAR}
@@ -84,15 +84,16 @@ class Endpoint:
                 await self._check_again()
         return answer
 
-    async def revive(self, form: Form, seconds: float) -> None:
-        """Prove that the server answers again, as the same model, in the form of the job.
+    async def revive(self, trial: Prompt, seconds: float) -> None:
+        """Prove that the server answers again, as the same model, in the way of the job.
 
         GETs may be answered while POSTs hang, so it takes a completion. Raises as `send`.
         """
         await self._check()
-        answer = await self.backend.send(self.backend.encode(self._worded(trial(form))), seconds)
-        if not proves(answer, form):
-            raise FatalServerError(f"It does not constrain answers to {form} as the others do.")
+        asked = self._worded(trial)
+        answer = await self.backend.send(self.backend.encode(asked), seconds)
+        if not proves(answer, asked):
+            raise FatalServerError("It does not answer in the form that the others answer in.")
 
     def _own(self, prompt: Prompt, call: Call) -> Call:
         assert self._info is not None

@@ -19,7 +19,7 @@ from batchrank.errors import (
     UnavailableError,
 )
 from batchrank.slots import Priority, Slots
-from batchrank.values import Answer, Form, Prompt
+from batchrank.values import Answer, Prompt
 
 _MOST_GROWTH = 4
 """A call that came too late gets twice the time, then four times, not more."""
@@ -28,7 +28,7 @@ _FORGIVEN = 3
 
 
 class Pool:
-    """Answers calls from one of several endpoints.
+    """Answers calls from one of several endpoints; `trial` proves that one of them is back.
 
     A server that fails is left alone and probed until it is back; while none answers, calls wait.
     `wait_for_server` seconds later they, and all that come, raise StoppedError.
@@ -37,7 +37,7 @@ class Pool:
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
-        form: Form,
+        trial: Prompt,
         *,
         timeout: float,
         wait_for_server: float,
@@ -45,7 +45,7 @@ class Pool:
         clock: Clock,
     ) -> None:
         self._endpoints = endpoints
-        self._form = form
+        self._trial = trial
         self._timeout = timeout
         self._wait_for_server = wait_for_server
         self._say = say
@@ -235,7 +235,7 @@ class Pool:
                 return
             probes += 1
             try:
-                await endpoint.revive(self._form, min(self._timeout, left))
+                await endpoint.revive(self._trial, min(self._timeout, left))
             except FatalServerError as error:
                 self._lose(endpoint, error)
                 return

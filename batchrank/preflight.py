@@ -144,12 +144,13 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
         if form is Form.TEXT:
             break
         try:
-            answer = await _send(backend, trial(form), seconds)
+            asked = trial(form)
+            answer = await _send(backend, asked, seconds)
         except ServerError as error:
             if error.retryable or error.exit_code == NoServerError.exit_code:
                 raise
             continue  # some servers refuse a field they don't know: then it is not their form
-        if proves(answer, form):
+        if proves(answer, asked):
             return form
     return Form.TEXT
 

@@ -18,6 +18,7 @@ from batchrank.neighbour import give_way, keep_quiet_hours
 from batchrank.preflight import Profile, preflight
 from batchrank.quiet import parse_quiet_hours
 from batchrank.store.store import Store
+from batchrank.trial import trial_of
 from batchrank.ways import answer_tokens
 
 
@@ -73,7 +74,7 @@ class Session:
             )
         pool = Pool(
             endpoints,
-            profile.form,
+            trial_of({stage.answer for stage in spec.stages}, profile.form),
             timeout=spec.timeout,
             wait_for_server=parse_duration(spec.wait_for_server),
             say=self._say,

@@ -1,12 +1,24 @@
-"""A tiny real completion that proves that a server answers, and keeps to a form."""
+"""A tiny real call that proves that a server answers, and keeps to a form."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from batchrank.answers import read
 from batchrank.answers.forms import max_tokens
-from batchrank.values import Answer, ChatPrompt, Form, Status
+from batchrank.values import (
+    Answer,
+    ChatPrompt,
+    Form,
+    LikelihoodPrompt,
+    Prompt,
+    RerankPrompt,
+    Status,
+)
 
 _DOCUMENTS = 9
+_LIKELIHOOD = LikelihoodPrompt("The opposite of small is", " large")
+_RERANK = RerankPrompt("hello", ("Hello to all of you.", "Rice is boiled in water."))
 
 
 def trial(form: Form) -> ChatPrompt:
@@ -15,6 +27,15 @@ def trial(form: Form) -> ChatPrompt:
     return ChatPrompt("Write the word hello.", _DOCUMENTS, 1, form, limit)
 
 
-def proves(answer: Answer, form: Form) -> bool:
-    """Whether the answer to `trial(form)` kept to the form; any answer keeps to free text."""
-    return form is Form.TEXT or read(answer, _DOCUMENTS, 1).status is Status.OK
+def trial_of(readings: Collection[str], form: Form) -> Prompt:
+    """The trial of a server that answers for these readings, by their names in a job spec."""
+    if not set(readings) <= {"likelihood", "rerank"}:
+        return trial(form)
+    return _LIKELIHOOD if "likelihood" in readings else _RERANK
+
+
+def proves(answer: Answer, asked: Prompt) -> bool:
+    """Whether the answer to a trial is of its form; any answer keeps to free text."""
+    if not isinstance(asked, ChatPrompt):
+        return bool(answer.scored)
+    return asked.form is Form.TEXT or read(answer, _DOCUMENTS, 1).status is Status.OK

@@ -185,7 +185,7 @@ def asker_of(
         clock=clock,
         proved=True,
     )
-    pool = Pool([endpoint], form, timeout=60, wait_for_server=60, say=print, clock=clock)
+    pool = Pool([endpoint], trial(form), timeout=60, wait_for_server=60, say=print, clock=clock)
     ways = (Way(reader or Identifiers(full=False), Means(TEMPLATE, form)),)
     return Asker(pool, store, run, Manner(identity, ways, re_ask))
 
