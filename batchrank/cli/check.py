@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
-import orjson
 import typer
 
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
+from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk, duration
 from batchrank.doctor import Findings, examine
 from batchrank.formats.check import check_lines
@@ -28,7 +27,7 @@ def check(
     """
     report = check_lines(read_lines(queries, limit))
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(report.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(report.as_dict())
     else:
         for line in report.lines():
             typer.echo(line)
@@ -71,9 +70,7 @@ def doctor(
     with Talk() as talk:
         findings = run_loop(examine(spec, queries, talk.say))
     if as_json:
-        sys.stdout.buffer.write(
-            orjson.dumps(_as_dict(findings), option=orjson.OPT_INDENT_2) + b"\n"
-        )
+        print_json(_as_dict(findings))
         return
     for line in _lines(findings):
         typer.echo(line)

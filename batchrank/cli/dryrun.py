@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
-import orjson
 import typer
 
 from batchrank.cli.loop import run_loop
+from batchrank.cli.streams import print_json
 from batchrank.forecast import forecast
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec, load_templates
@@ -33,7 +31,7 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
     )
     found = run_loop(forecast(Job(spec, templates, profile), source))
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(found.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(found.as_dict())
         return
     typer.echo(f"queries            {found.queries:>14,}")
     if found.failed:

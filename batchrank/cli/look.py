@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import typer
@@ -15,6 +14,7 @@ from batchrank.causes import Cause, failures, fallbacks
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
+from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration, printable
 from batchrank.errors import UsageError
@@ -38,7 +38,7 @@ def status(
     """Say how far a running job is, or how the latest run ended."""
     if is_there(store) and is_locked(store) and (running := read_status(store)) is not None:
         if as_json:
-            _print_json(running)
+            print_json(running)
             return
         typer.echo(
             f"running (process {running['process']}): {running['state']}, "
@@ -55,7 +55,7 @@ def status(
             "failures": [asdict(cause) for cause in failed],
             "fallbacks": [asdict(cause) for cause in fell_back],
         }
-        _print_json({**found, **reasons})
+        print_json({**found, **reasons})
         return
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
     typer.echo(
@@ -111,7 +111,7 @@ def inspect(
     for line, ranked, windows in found:
         if as_json:
             row = orjson.loads(encode_jsonl(make_row(line, ranked, run.settings), top_k))
-            _print_json({**row, "line": line, "asked": [asdict(window) for window in windows]})
+            print_json({**row, "line": line, "asked": [asdict(window) for window in windows]})
             continue
         typer.echo(f"{printable(ranked.qid)}: {printable(ranked.query)}")
         typer.echo(f"line {line}, {ranked.status}, model {printable(run.settings['model'])}")
@@ -185,7 +185,3 @@ async def _export(
         return await write_results(store, run, output, form, top_k)
     finally:
         await store.close()
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Container, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from batchrank.cli import options
@@ -20,6 +18,7 @@ from batchrank.cli.measured import (
     likeness_lines,
     spending_lines,
 )
+from batchrank.cli.streams import print_json
 from batchrank.comparison import (
     Comparison,
     Evaluation,
@@ -93,7 +92,7 @@ def evaluate_command(
         gains = {made.measure: made.difference for made in found.changes}
         price = worth(cost, run.spending, rows, gains.get(YARDSTICK))
     if as_json:
-        _print_json(_evaluation_value(found, price))
+        print_json(_evaluation_value(found, price))
         return
     lines = evaluation_lines(found, per_query=per_query)
     if run.spending is not None and rows:
@@ -130,7 +129,7 @@ def compare_command(
         alike = likenesses(runs, cutoff)
         if as_json:
             named = [_run_value(run) for run in runs]
-            _print_json({"runs": named, "cutoff": cutoff, "likeness": alike})
+            print_json({"runs": named, "cutoff": cutoff, "likeness": alike})
         else:
             typer.echo("\n".join(likeness_lines(runs, alike, cutoff)))
         return
@@ -139,7 +138,7 @@ def compare_command(
     runs = [_read(source, None, judged) for source in sources]
     found = compare_runs(measures, judged, runs, chosen)
     if as_json:
-        _print_json(_comparison_value(found))
+        print_json(_comparison_value(found))
     else:
         typer.echo("\n".join(comparison_lines(found)))
 
@@ -259,7 +258,3 @@ def _qids(scored: Mapping[str, Scored]) -> list[str]:
 
 def _values(scored: Mapping[str, Scored], qid: str) -> dict[str, float]:
     return {name: values.by_query[qid] for name, values in scored.items() if qid in values.by_query}
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")

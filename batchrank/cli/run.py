@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from batchrank.cli import options
 from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
+from batchrank.cli.streams import print_json
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import BatchrankError, StoppedError, UsageError
@@ -109,7 +108,7 @@ def run(
     work = _run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     report = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(report.summary(), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(report.summary())
     raise typer.Exit(report.exit_code)
 
 

@@ -97,6 +97,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def one_line(text: str) -> str:
+    r"""`text` with line feeds as \n too."""
+    return printable(text).replace("\n", "\\n")
+
+
 def printable(text: str) -> str:
     r"""`text` with control characters as escapes such as \x1b, so that none reaches a terminal."""
     if text.isprintable():

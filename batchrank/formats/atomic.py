@@ -134,7 +134,7 @@ class AtomicFile:
             yield
         except BrokenPipeError as error:
             if self._path == "-":
-                _silence_stdout()
+                silence_stdout()
             raise DiskError(
                 f"{self._name} was closed by its reader before all rows were written."
             ) from error
@@ -179,9 +179,9 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _silence_stdout() -> None:
+def silence_stdout() -> None:
     """Send what Python still holds for a closed pipe nowhere, or it complains at exit."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
