@@ -14,7 +14,7 @@ from typing import cast
 import uvloop
 
 _WANTED = re.compile(rb"Name the (\d+) best|Rank all (\d+) documents")
-_PROPS = b'{"default_generation_settings":{"n_ctx":16384},"total_slots":16,"model_path":"null.gguf"}'
+_PROPS = b'{"default_generation_settings":{"n_ctx":16384},"total_slots":16}'
 _MODELS = (
     b'{"data":[{"id":"null","owned_by":"llamacpp",'
     b'"meta":{"n_params":1,"size":1,"n_vocab":1,"n_ctx_train":16384}}]}'
