@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine, read_lines
-from batchrank.formats.requests import parse_request, repeated_qid
+from batchrank.formats.requests import parse_request, repeated_qid, salvage
 from batchrank.job import Job
 from batchrank.keys import line_digest, ranking_key, short_hash
 from batchrank.redo import forget_fallbacks
@@ -23,7 +23,7 @@ from batchrank.spool import Spool
 from batchrank.store.history import finish_reading, left_out
 from batchrank.store.store import Known, Line, Run, Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
-from batchrank.values import Query, RankedQuery, Request
+from batchrank.values import RankedQuery, Request
 
 T = TypeVar("T")
 
@@ -194,8 +194,7 @@ class Intake:
                 line = replace(line, qid=0, ranking=ranking_key(self._key, digest, holder.line))
                 failures[line.ranking] = _repeated(raw, holder)
             elif isinstance(item, LineError):
-                request = Request(Query(item.qid or "", ""), ())
-                failures[key] = failed(request, item.kind, str(item))
+                failures[key] = failed(salvage(raw.data), item.kind, str(item))
             elif isinstance(item, Known):
                 self.known += 1
             else:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
-from typing import Any, NoReturn
-
-import orjson
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any
 
 from batchrank.errors import LineError
-from batchrank.formats.lines import MAX_LINE
+from batchrank.formats.jsonline import load_line
 from batchrank.formats.wording import listed, shown
 from batchrank.values import Document, Query, Request
 
 SCORES_RISE = "scores rise: the order of the candidates is the first stage, scores are not used"
+SCORES_MISSING = "a score that is NaN or Infinity is no number: it is read as null"
 DOCID_REPEATS = "a docid stands twice among the candidates: the first is kept"
 
 _TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
 _DOC_KEYS = frozenset((*_TEXT_KEYS, "title"))
 _SHAPE = '{"query": {"qid", "text"}, "candidates": [{"docid", "doc": {"text"}}]}'
-_QID = re.compile(rb'"qid"\s*:\s*("(?:[^"\\]|\\.){1,200}"|-?\d{1,18}\b)')
-_NO_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ def parse_request(data: bytes) -> ParsedLine:
     Raises LineError with kind `json`, `encoding`, `size`, `shape`, `query`, `qid`, `docid`,
     `text`, `score` or `weight`.
     """
-    line = _loaded(data)
+    line = load_line(data)
     if not isinstance(line, dict):
         raise LineError("shape", f"The line is {shown(line)}, expected {_SHAPE}.")
     query = _query(line)
@@ -56,6 +52,40 @@ def parse_request(data: bytes) -> ParsedLine:
         raise
 
 
+def salvage(data: bytes) -> Request:
+    """What is known of a line that can't be used: the query, docids and scores, but no texts.
+
+    An unknown qid is empty, as is an unknown text of the query; a candidate without a docid is
+    left out.
+    """
+    try:
+        line = load_line(data)
+    except LineError as error:
+        return Request(Query(error.qid or "", ""), ())
+    if not isinstance(line, dict):
+        return Request(Query("", ""), ())
+    query = line.get("query")
+    asked = query if isinstance(query, dict) else {"text": query}
+    text = asked.get("text")
+    try:
+        qid = _identifier(asked.get("qid", line.get("qid")), "qid", "The qid")
+    except LineError:
+        qid = ""
+    items = line.get("candidates", line.get("documents"))
+    documents: dict[str, Document] = {}
+    for number, item in enumerate(items if isinstance(items, list) else (), 1):
+        try:
+            docid, _ = _docid(item, number)
+        except LineError:
+            continue
+        try:
+            score = _score(item, docid)
+        except LineError:
+            score = None
+        documents.setdefault(docid, Document(docid, "", score=score))
+    return Request(Query(qid, text if isinstance(text, str) else ""), tuple(documents.values()))
+
+
 def repeated_qid(qid: str, number: int, first: int) -> LineError:
     """The error of line `number`, whose qid stands in line `first` with other content."""
     return LineError(
@@ -64,48 +94,6 @@ def repeated_qid(qid: str, number: int, first: int) -> LineError:
         "with other content: give one of them another qid.",
         qid,
     )
-
-
-def _loaded(data: bytes) -> Any:
-    if len(data) > MAX_LINE:
-        _fail(data, "size", f"The line is longer than {MAX_LINE >> 20} MB: shorten its documents.")
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        _explain(data, error)
-
-
-def _explain(data: bytes, error: orjson.JSONDecodeError) -> NoReturn:
-    """Say in what way a line is no JSON."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as wrong:
-        byte = data[wrong.start]
-        _fail(data, "encoding", f"Byte {wrong.start + 1} (0x{byte:02x}) is not UTF-8.")
-    column = error.pos + 1
-    if "surrogate" in error.msg:
-        _fail(
-            data,
-            "encoding",
-            f"A \\ud800-\\udfff escape stands without its other half near column {column}: "
-            "a character was cut in two.",
-        )
-    # The parser points at the token or, after a minus, at the character behind it.
-    if token := _NO_NUMBER.search(text, max(0, error.pos - 1), error.pos + 9):
-        _fail(data, "json", f"{token[0]} at column {column} is not JSON: write a number or null.")
-    near = shown(text[max(0, error.pos - 20) : error.pos + 20])
-    _fail(data, "json", f"The line is not JSON: {error.msg}, near {near}.")
-
-
-def _fail(data: bytes, kind: str, message: str) -> NoReturn:
-    """Raise for a line that can't be parsed, with the qid if one can still be made out."""
-    qid = None
-    if found := _QID.search(data, 0, 4096):
-        try:
-            qid = str(orjson.loads(found[1]))
-        except orjson.JSONDecodeError:
-            qid = None
-    raise LineError(kind, message, qid)
 
 
 def _query(line: Mapping[str, Any]) -> Query:
@@ -155,10 +143,15 @@ def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
             warnings[DOCID_REPEATS] = None
             continue
         documents[document.docid] = document
-        if document.score is not None:
-            if document.score > last_score:
-                warnings[SCORES_RISE] = None
-            last_score = document.score
+        if document.score is None:
+            continue
+        if not isfinite(document.score):
+            warnings[SCORES_MISSING] = None
+            documents[document.docid] = replace(document, score=None)
+            continue
+        if document.score > last_score:
+            warnings[SCORES_RISE] = None
+        last_score = document.score
     request = Request(query, tuple(documents.values()), _weight(line))
     return ParsedLine(request, tuple(warnings))
 
@@ -169,15 +162,26 @@ def _weight(line: Mapping[str, Any]) -> float:
     weight = query.get("weight") if isinstance(query, dict) else None
     if weight is None:
         weight = line.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not (is_number and 0 <= weight < inf):
         raise LineError("weight", f"The weight is {shown(weight)}, expected a number from 0.")
     return float(weight)
 
 
 def _document(item: object, number: int) -> Document:
-    """Read candidate `number` (from 1)."""
+    """Read candidate `number` (from 1); its score may be NaN or infinite."""
     if isinstance(item, str):
         return Document(str(number), item)
+    docid, location = _docid(item, number)
+    assert isinstance(item, dict)
+    text, title = _text(item, docid)
+    return Document(docid, text, title or location, _score(item, docid))
+
+
+def _docid(item: object, number: int) -> tuple[str, str | None]:
+    """The docid of candidate `number`, and the place in code that it stands for."""
+    if isinstance(item, str):
+        return str(number), None
     if not isinstance(item, dict):
         raise LineError(
             "shape", f"Candidate {number} is {shown(item)}, expected an object or a string."
@@ -188,16 +192,18 @@ def _document(item: object, number: int) -> Document:
         raise LineError(
             "docid", f'Candidate {number} has no "docid", only the keys {listed(item)}.'
         )
-    docid = _identifier(docid, "docid", f"The docid of candidate {number}")
-    score = item.get("score")
-    if score is not None:
-        if not isinstance(score, int | float) or isinstance(score, bool):
-            raise LineError(
-                "score", f"The score of {shown(docid)} is {shown(score)}, expected a number."
-            )
-        score = float(score)
-    text, title = _text(item, docid)
-    return Document(docid, text, title or location, score)
+    return _identifier(docid, "docid", f"The docid of candidate {number}"), location
+
+
+def _score(item: object, docid: str) -> float | None:
+    score = item.get("score") if isinstance(item, dict) else None
+    if score is None:
+        return None
+    if not isinstance(score, int | float) or isinstance(score, bool):
+        raise LineError(
+            "score", f"The score of {shown(docid)} is {shown(score)}, expected a number."
+        )
+    return float(score)
 
 
 def _location(item: Mapping[str, Any], number: int) -> str:

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.errors import LineError
-from batchrank.formats.requests import DOCID_REPEATS, SCORES_RISE, parse_request
+from batchrank.formats.requests import (
+    DOCID_REPEATS,
+    SCORES_MISSING,
+    SCORES_RISE,
+    parse_request,
+    salvage,
+)
 from batchrank.values import Document, Query, Request
 
 QUERY = {"qid": "q1", "text": "how long does a flea live"}
@@ -138,11 +144,16 @@ NO_TEXT = {"query": QUERY, "candidates": [{"docid": "good", "text": "x"}, {"doci
         (b"", "json", "not JSON"),
         (b'{"query": {"qid": "1"}', "json", "not JSON"),
         (b'{"query": tru\x1b[2J}', "json", "\\x1b"),
-        (b'{"a": NaN}', "json", "NaN at column 7"),
-        ('{"é": "ü", "a": NaN}'.encode(), "json", "NaN at column 17"),
-        (b'{"a": -Infinity}', "json", "-Infinity at column"),
-        (b'{"a": Infinity}', "json", "Infinity at column 7"),
-        (b'{"a": 1e999}', "json", "infinity"),
+        (b'{"a": NaN}', "shape", "'a'"),
+        (b'{"a": nan}', "json", "not JSON"),
+        (b'{"a": NaN, "b": tru', "json", "not JSON"),
+        (b'{"a": NaN, "b": ' + b"[" * 100_000, "json", "recursion"),
+        (b'{"a": NaN, "b": ' + b"9" * 5000 + b"}", "json", "can't be read"),
+        (b'{"a": NaN, "b": "\\ud800"}', "json", "surrogates"),
+        (b'{"query": {"qid": NaN, "text": "a"}}', "qid", "NaN, expected"),
+        (b'{"query": {"qid": "1", "text": NaN}}', "query", "NaN, expected"),
+        (b'{"qid": "1", "query": "a", "documents": [], "weight": NaN}', "weight", "NaN, expected"),
+        (b'{"qid": "1", "query": "a", "documents": [], "weight": 1e999}', "weight", "Infinity"),
         (b"[" * 100_000, "json", "depth"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "json", "depth"),
         (b'{"a": "\xff"}', "encoding", "Byte 8 (0xff) is not UTF-8"),
@@ -205,6 +216,56 @@ def test_what_is_wrong_is_said(value: object, kind: str, said: str) -> None:
     error = failure(value)
     assert error.kind == kind
     assert said in str(error)
+
+
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_a_score_that_is_no_number_is_null_and_counts(token: str) -> None:
+    first = f'{{"docid": "é", "text": "x", "score": {token}}}'
+    items = f'{first}, {{"docid": "d", "text": "y", "score": 2}}'
+    line = f'{{"query": {{"qid": "ü", "text": "a"}}, "candidates": [{items}, {items}]}}'
+    parsed = parse_request(line.encode())
+    assert parsed.request == Request(
+        Query("ü", "a"), (Document("é", "x"), Document("d", "y", score=2.0))
+    )
+    assert set(parsed.warnings) == {SCORES_MISSING, DOCID_REPEATS}
+
+
+GOOD = {"docid": "a", "text": "x", "score": 3}
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [
+        (b'{"query": {"qid": "7", "text": "tor', Request(Query("7", ""), ())),
+        (b"[1]", Request(Query("", ""), ())),
+        ({"query": {"qid": "7", "text": 5}, "candidates": [GOOD]}, ("7", "", ["a"], [3.0])),
+        ({"query": {"text": "a"}, "candidates": [GOOD]}, ("", "a", ["a"], [3.0])),
+        ({"query": "a", "qid": 7, "candidates": "x"}, ("7", "a", [], [])),
+        (
+            {"query": QUERY, "candidates": [GOOD, {"docid": "b", "score": 2}, {"docid": "a"}]},
+            ("q1", QUERY["text"], ["a", "b"], [3.0, 2.0]),
+        ),
+        (
+            {"query": QUERY, "candidates": [{"docid": "b", "score": "high"}, 5, GOOD, {"x": 1}]},
+            ("q1", QUERY["text"], ["b", "a"], [None, 3.0]),
+        ),
+        (
+            {"query": QUERY, "documents": ["x", 5, "z"]},
+            ("q1", QUERY["text"], ["1", "3"], [None, None]),
+        ),
+    ],
+)
+def test_what_a_line_that_fails_still_tells(
+    value: object, known: Request | tuple[str, str, list[str], list[float | None]]
+) -> None:
+    failure(value)
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    if isinstance(known, tuple):
+        qid, text, docids, scores = known
+        found = zip(docids, scores, strict=True)
+        documents = tuple(Document(docid, "", score=score) for docid, score in found)
+        known = Request(Query(qid, text), documents)
+    assert salvage(data) == known
 
 
 @pytest.mark.parametrize(
