@@ -13,6 +13,7 @@ from .config import Field, JudgeConfig
 from .constraints import AnswerForm, Labels, constrained_form, free_form
 from .knowledge import Knowledge
 from .malformed import spoiled
+from .pointwise import GRADES, WORDS, Logprobs, grade, query_likelihood, yes_or_no
 from .prompt import count_prompt, label, read_prompt
 from .recognise import CorpusRecogniser, DocidRecogniser, HashRecogniser, Recognised, Recogniser
 from .scoring import overlap, scores
@@ -20,7 +21,6 @@ from .scoring import overlap, scores
 _PROBE = tuple(label(number, False) for number in range(1, 27))
 _GENERATED = re.compile(r"\s*(?:\d|[^\W\d]+|[^\w\s])")
 
-Logprobs = tuple[tuple[str, float], ...]
 Purpose = Literal["window", "other", "rerank"]
 
 
@@ -67,12 +67,22 @@ class Judge:
         Raises UnanswerableError where the request has a constraint the judge can't satisfy.
         """
         prompt = read_prompt(text, self._query, self._wanted)
-        labels = prompt.labels or _PROBE
-        form = constrained_form(payload, honoured, labels) or free_form(top_logprobs is not None)
         scored, seen = self._scores(self.config, prompt.query, prompt.texts, digest)
-        order = _best_first(labels, scored)
-        best = order[: form.count(prompt.wanted or len(order))]
-        answer, torn = self._write(form, best, len(prompt.labels), digest)
+        top: Logprobs = ()
+        if prompt.labels or not prompt.texts:
+            labels = prompt.labels or _PROBE
+            order, wanted = _best_first(labels, scored), prompt.wanted
+            if top_logprobs:
+                top = _first_token(labels, scored, top_logprobs)
+        elif top_logprobs:
+            top = yes_or_no(scored[0])[:top_logprobs]
+            labels, order, wanted = WORDS, tuple(word for word, _ in top), 1
+        else:
+            labels, wanted = GRADES, 1
+            order = (grade(scored[0]), *GRADES)
+        form = constrained_form(payload, honoured, labels) or free_form(top_logprobs is not None)
+        best = order[: form.count(wanted or len(order))]
+        answer, torn = self._write(form, best, len(prompt.texts), digest)
         tokens = tuple(_GENERATED.findall(answer))
         # One more for the token that ends an answer.
         cut = max_tokens is not None and len(tokens) + 1 > max_tokens
@@ -84,10 +94,19 @@ class Judge:
             prompt_tokens=count_prompt(text),
             completion_tokens=len(tokens) + (not cut),
             tokens=tokens,
-            top=_first_token(labels, scored, top_logprobs) if top_logprobs else (),
+            top=top,
             purpose="window" if unknown < len(seen.docids) else "other",
             unknown=unknown,
         )
+
+    def likelihood(self, text: str, target: str, digest: str) -> tuple[Logprobs, int]:
+        """The tokens of `target` with log-probabilities that rise with the relevance of the text.
+
+        Beside them the number of texts that were not recognised.
+        """
+        shown = read_prompt(text, self._query, self._wanted).texts[:1]
+        scored, seen = self._scores(self._unbiased, target, shown, digest)
+        return query_likelihood(target, sum(scored)), seen.docids.count(None)
 
     def rerank(
         self, query: str, texts: Sequence[str], digest: str
@@ -135,9 +154,8 @@ def _places(scored: Sequence[float]) -> list[int]:
 
 
 def _first_token(labels: Labels, scored: Sequence[float], top: int) -> Logprobs:
-    """The `top` most likely identifiers: a softmax of the scores."""
-    if not scored:
-        return ()
+    """The `top` most likely identifiers: a softmax of the scores, where there are any."""
+    scored = scored or [0.0] * len(labels)
     highest = max(scored)
     total = math.log(sum(math.exp(score - highest) for score in scored)) + highest
     return tuple((labels[place], scored[place] - total) for place in _places(scored)[:top])

@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from .answers import Logprobs, Reply
+from .answers import Reply
 from .config import JudgeConfig, Kind
 from .disclosure import CREATED, CREATED_ISO
+from .pointwise import Logprobs
 
 Body = dict[str, Any]
 
@@ -71,6 +72,42 @@ def ollama_loaded(model: str) -> bytes:
             "done_reason": "load",
         }
     )
+
+
+def llama_completion(
+    config: JudgeConfig, text: str, logprobs: Logprobs, sent: int, made: int
+) -> Body:
+    """An answer of llama.cpp's `/completion`; the last entry is the token that ends it."""
+    rows = [*(_entry(*pair) for pair in logprobs), _entry("", -0.5)]
+    return {
+        "content": text,
+        "model": config.model,
+        "stop": True,
+        "stop_type": "eos",
+        "tokens_evaluated": sent,
+        "tokens_predicted": made,
+        "completion_probabilities": rows,
+    }
+
+
+def echoed(config: JudgeConfig, before: Sequence[str], logprobs: Logprobs, sent: int) -> Body:
+    """An answer of `/v1/completions` that repeats the prompt; its first token has no number."""
+    tokens = [*before, *(token for token, _ in logprobs)]
+    numbers = [-1.0] * len(before) + [logprob for _, logprob in logprobs]
+    return {
+        "object": "text_completion",
+        "created": CREATED,
+        "model": config.model,
+        "choices": [
+            {
+                "index": 0,
+                "text": "".join(tokens),
+                "finish_reason": "length",
+                "logprobs": {"tokens": tokens, "token_logprobs": [None, *numbers[1:]]},
+            }
+        ],
+        "usage": {"prompt_tokens": sent, "completion_tokens": 0, "total_tokens": sent},
+    }
 
 
 def reranked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,8 +14,10 @@ from .config import MAX_LOGPROBS, Field, JudgeConfig
 from .constraints import UnanswerableError
 from .disclosure import ollama_name
 from .knowledge import Knowledge
+from .pointwise import text_before, tokens_of
 from .prompt import count_prompt, prompt_text
 
+_ONE_TEXT = re.compile(r'root ::= ("(?:[^"\\]|\\.)*")')
 TEI_TEXTS = 32
 """Texts that Text Embeddings Inference takes in a request by default."""
 
@@ -58,6 +61,10 @@ class ModelCalls:
         routes: dict[str, ModelCall] = {"/v1/chat/completions": self.openai_chat}
         if self._config.kind == "ollama":
             return routes | {"/api/chat": self.ollama_chat}
+        if self._config.kind == "llama.cpp":
+            routes["/completion"] = self.llama_completion
+        else:
+            routes["/v1/completions"] = self.echo
         return routes | {"/v1/rerank": self.rerank, "/rerank": self.rerank}
 
     def openai_chat(self, payload: Mapping[str, Any], digest: str) -> Judged:
@@ -106,6 +113,32 @@ class ModelCalls:
             reply,
             lambda seconds, _: dialects.ollama_chat(model, reply, seconds, stream=stream),
         )
+
+    def llama_completion(self, payload: Mapping[str, Any], digest: str) -> Judged:
+        """`/completion` with a grammar that allows one text only, as likelihoods are asked for."""
+        prompt, grammar = payload.get("prompt", ""), payload.get("grammar", "")
+        allowed = _ONE_TEXT.fullmatch(grammar)
+        if allowed is None or not payload.get("n_probs"):
+            refusal = "judge: it answers /completion only for a grammar of one text, with n_probs"
+            raise RefusalError(400, dialects.error("llama.cpp", 400, refusal))
+        target = orjson.loads(allowed[1])
+        logprobs, unknown = self._judge.likelihood(prompt, target, digest)
+        sent, made = count_prompt(prompt), len(logprobs) + 1
+        body = dialects.llama_completion(self._config, target, logprobs, sent, made)
+        return Judged("window", prompt, sent, made, unknown, lambda *_: orjson.dumps(body))
+
+    def echo(self, payload: Mapping[str, Any], digest: str) -> Judged:
+        """`/v1/completions` with `echo` and `logprobs` and nothing generated."""
+        self._check_model(payload)
+        if not payload.get("echo") or payload.get("max_tokens") != 0 or not payload.get("logprobs"):
+            refusal = "judge: it answers /v1/completions only with echo, logprobs and max_tokens 0"
+            raise RefusalError(400, dialects.error(self._config.kind, 400, refusal))
+        prompt = payload["prompt"]
+        before = text_before(prompt)
+        logprobs, unknown = self._judge.likelihood(before, prompt[len(before) :], digest)
+        sent = count_prompt(prompt)
+        body = dialects.echoed(self._config, tokens_of(before), logprobs, sent)
+        return Judged("window", prompt, sent, 0, unknown, lambda *_: orjson.dumps(body))
 
     def rerank(self, payload: Mapping[str, Any], digest: str) -> Judged:
         """`/v1/rerank` as in Jina, Cohere, llama.cpp and vLLM; with `texts`, as in TEI."""

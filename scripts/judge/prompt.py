@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_ALONE = re.compile(
+    r"^(?:Document|Passage|文档)\s*[:：]\s*(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
-    """`labels` are "1", "2", … or "A", "B", …; `texts` what stands behind each, in prompt order."""
+    """`labels` are "1", "2", … or "A", "B", …; `texts` what stands behind each, in prompt order.
+
+    A prompt that asks about one document has its text and no label.
+    """
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
@@ -65,6 +72,8 @@ def read_prompt(text: str, query: re.Pattern[str], wanted: re.Pattern[str]) -> R
     tail = ""
     if texts:
         texts[-1], _, tail = texts[-1].partition("\n\n")
+    elif (alone := _ALONE.search(text)) is not None:
+        texts.append(alone[1])
     outside = f"{head}\n{tail}"
     found_query = query.search(outside)
     # Not in the query itself, which may be about "the 10 best restaurants".
