@@ -36,6 +36,7 @@ class Job:
             "fitted_max_doc_tokens": self.profile.max_doc_tokens,
             "token_ratio": self.profile.token_ratio,
             "fitted_letters": self.profile.letters,
+            "form": self.profile.form,
             "template": "+".join(template.name for template in self.templates),
             "template_digest": "+".join(template.digest for template in self.templates),
             "model": self.profile.model,

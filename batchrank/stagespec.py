@@ -27,7 +27,8 @@ Answer = Literal[
 _SEED = 1
 _ADAPTIVE = 3
 _BEST = 10
-"""What setwise and pairwise look for where nothing says how many are written."""
+"""How many of the best are looked for where nothing says how many are written: what most users
+show, and what nDCG@10 sees; each further one costs generated tokens."""
 _USED: dict[str, tuple[str, ...]] = {
     "segmented": ("window_size", "winners", "merge_passes"),
     "sliding": ("window_size", "stride"),
@@ -169,10 +170,10 @@ class StageSpec(BaseModel):
     def stage_strategy(self, window_size: int, top: int | None) -> Strategy:
         """The strategy in windows of at most `window_size`, passes included.
 
-        `top` is how many of the best are of use afterwards, None for all.
+        `top` is how many of the best are of use afterwards, None where nobody said.
         """
         size = min(window_size, self.largest_window)
-        named = min(top or size, size)
+        named = min(top or _BEST, size)
         best = self.winners or top or _BEST
         one_pass: Strategy
         match self.strategy:
@@ -208,7 +209,7 @@ class StageSpec(BaseModel):
         if self.strategy in ("setwise", "pairwise"):
             asked = None if self.winners else top or _BEST
         elif self.strategy in ("segmented", "single", "tournament") and self.answer != "full":
-            asked = min(top or self.largest_window, self.largest_window)
+            asked = min(top or _BEST, self.largest_window)
         return {
             "strategy": self.strategy,
             **{name: getattr(self, name) for name in used},
