@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from batchrank.answers import unanswered
 from batchrank.backends.base import Call
 from batchrank.endpoints import Pool
-from batchrank.errors import ServerError
+from batchrank.errors import BudgetSpentError, ServerError
 from batchrank.keys import answer_key
 from batchrank.prompts.render import QueryTexts
 from batchrank.readings.base import Way
@@ -55,14 +55,20 @@ class Manner:
 
 
 class Asker:
-    """Answers windows from the store or the model; each exact request is asked once at a time."""
+    """Answers windows from the store or the model; each exact request is asked once at a time.
 
-    def __init__(self, pool: Pool, store: Store, run: int, manner: Manner) -> None:
+    With `most_calls` a window that would need one call more raises BudgetSpentError.
+    """
+
+    def __init__(
+        self, pool: Pool, store: Store, run: int, manner: Manner, most_calls: int | None = None
+    ) -> None:
         self.spent = Spent()
         self._pool = pool
         self._store = store
         self._run = run
         self._manner = manner
+        self._calls_left = most_calls
         self._is_stopping = False
         self._flying: dict[bytes, asyncio.Future[StoredAnswer]] = {}
         self._unsent = 0
@@ -156,6 +162,10 @@ class Asker:
             self._count_unsent(-1)
             self.spent.saved += 1
             return stored
+        if self._calls_left is not None:
+            if not self._calls_left:
+                raise BudgetSpentError("the calls that were allowed are spent")
+            self._calls_left -= 1
         answer = await self._call(prompt, call, priority)
         self.spent.calls += 1
         self.spent.usage += answer.usage

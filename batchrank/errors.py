@@ -8,6 +8,7 @@
     ├── DiskError                  exit 1, the output can't be written
     ├── NoServerError              exit 4, no usable model server at the start
     ├── StoppedError               exit 75, stopped early and resumable
+    │   └── BudgetSpentError       exit 75, one call more than was allowed would be needed
     ├── RejectedError              exit 3, stopped because going on was of no use
     └── ServerError                what a model server did wrong
         ├── UnavailableError       retryable: refused, reset, timed out, 408/5xx, loading
@@ -72,6 +73,10 @@ class StoppedError(BatchrankError):
     """The job stopped early and the same command goes on (signal, deadline, servers down)."""
 
     exit_code = 75
+
+
+class BudgetSpentError(StoppedError):
+    """The calls that a run was allowed are spent."""
 
 
 class RejectedError(BatchrankError):

@@ -57,7 +57,8 @@ class _Rerankers:
 class Runner:
     """One run of one job over the input at `source` (`-` for stdin) into `output`.
 
-    `say` gets a sentence for each thing worth telling, `tick` the progress every second.
+    `say` gets a sentence for each thing worth telling, `tick` the progress every second. The run
+    stops, resumable, before it makes more than `most_calls` calls for windows.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Runner:
         *,
         fresh: bool,
         retry_fallbacks: bool = False,
+        most_calls: int | None = None,
         say: Callable[[str], None],
         tick: Callable[[Progress], None],
     ) -> None:
@@ -76,6 +78,7 @@ class Runner:
         self._output = output
         self._fresh = fresh
         self._again = retry_fallbacks
+        self._most_calls = most_calls
         self._say = say
         self._tick = tick
         self._progress = Progress()
@@ -91,6 +94,11 @@ class Runner:
     def is_stopping(self) -> bool:
         """Whether `stop` was called."""
         return self._stopping.reason is not None
+
+    @property
+    def why_stopped(self) -> BatchrankError | None:
+        """What ended the run early, None while nothing did."""
+        return self._stopping.reason
 
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""
@@ -264,7 +272,7 @@ class Runner:
             ways=job.ways,
             re_ask=self._spec.re_ask,
         )
-        asker = Asker(pool, self._store, run.id, manner)
+        asker = Asker(pool, self._store, run.id, manner, self._most_calls)
         self._pool = pool
         self._asker = asker
         self._progress.spent = asker.spent

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -14,10 +12,11 @@ from batchrank.cli import options
 from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
+from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
-from batchrank.errors import BatchrankError, StoppedError, UsageError
+from batchrank.errors import BatchrankError, UsageError
 from batchrank.jobspec import JobSpec, load_spec
 from batchrank.logs import json_logs
 from batchrank.results import default_output
@@ -135,18 +134,8 @@ async def _run(
             say=talk.say,
             tick=talk.tick,
         )
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, _on_signal, runner, talk, number)
+        stop_on_signals(runner, talk)
         report = await runner.run()
     for line in summary_lines(report):
         talk.say(line)
     return report
-
-
-def _on_signal(runner: Runner, talk: Talk, number: signal.Signals) -> None:
-    if runner.is_stopping:
-        runner.abort()
-        return
-    talk.say(f"{number.name}: waiting for calls in flight; once more stops at once")
-    runner.stop(StoppedError(f"{number.name} received"))

@@ -1,0 +1,39 @@
+"""Ends what runs cleanly on SIGINT and SIGTERM, and at once on a second one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Protocol
+
+from batchrank.cli.talk import Talk
+from batchrank.errors import BatchrankError, StoppedError
+
+
+class Stoppable(Protocol):
+    """A run, or several one after another."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+
+    def stop(self, reason: BatchrankError) -> None:
+        """Send nothing more and end for `reason`."""
+
+    def abort(self) -> None:
+        """Drop what is in flight."""
+
+
+def stop_on_signals(work: Stoppable, talk: Talk) -> None:
+    """Let signals stop `work`, which runs on the loop that is running."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, work, talk, number)
+
+
+def _on_signal(work: Stoppable, talk: Talk, number: signal.Signals) -> None:
+    if work.is_stopping:
+        work.abort()
+        return
+    talk.say(f"{number.name}: waiting for calls in flight; once more stops at once")
+    work.stop(StoppedError(f"{number.name} received"))
