@@ -9,7 +9,7 @@ from time import monotonic
 
 from batchrank.errors import UsageError
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+_DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
 _SAME_NIGHT_SECONDS = 23 * 3600.0
 """A job that starts every day is in its next night by then; an hour is left for a late start."""
 _ENOUGH_TO_JUDGE = 8
@@ -27,12 +27,12 @@ def parse_clock(text: str) -> time:
 
 
 def parse_duration(text: str) -> float:
-    """Read a duration such as `3h`, `1h30m` or `45s` as seconds; UsageError for anything else."""
+    """Read a duration such as `14d`, `1h30m` or `45s` as seconds; UsageError for anything else."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or not any(found.groups()):
-        raise UsageError(f"time limit {text!r} is no duration: write it like 3h, 1h30m or 45s")
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return hours * 3600 + minutes * 60 + seconds
+        raise UsageError(f"{text!r} is no duration: write it like 14d, 3h, 1h30m or 45s")
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return days * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,20 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
+from batchrank.deadline import parse_duration
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine, read_lines
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
+from batchrank.incremental import Earlier, Limits, lineage_of
 from batchrank.job import Job
 from batchrank.keys import line_digest, ranking_key, short_hash
 from batchrank.redo import forget_fallbacks
 from batchrank.reranker import failed
 from batchrank.spool import Spool
-from batchrank.store.history import finish_reading, left_out
+from batchrank.store.history import finish_reading, latest_rankings, left_out
 from batchrank.store.store import Known, Line, Run, Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
-from batchrank.values import RankedQuery, Request
+from batchrank.values import Lineage, RankedQuery, Request
 
 T = TypeVar("T")
 
@@ -33,13 +35,14 @@ class NewQuery:
     """A query whose ranking is not in the store, and the keys to keep it under.
 
     `reduced_key` is for a ranking without the optional passes. `canary` queries are judged and come
-    before all others.
+    before all others. `lineage` is there in an incremental job.
     """
 
     key: bytes
     reduced_key: bytes | None
     request: Request
     canary: bool = False
+    lineage: Lineage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Intake:
         self._store = store
         self._run = run
         self._order = order
+        self._job = job
         self._key = _generation(job, run)
         self._reduced = _generation(order.reduced, run) if order.reduced else None
         self._size: int | None = None
@@ -108,7 +112,8 @@ class Intake:
         """The new queries, block by block; raises UsageError as `read_lines`, DiskError."""
         if not self._order.by_urgency:
             async for block in self._registered():
-                yield [self._new(fresh.data, fresh.request) for fresh in block]
+                new = [self._new(fresh.data, fresh.request) for fresh in block]
+                yield await self._with_lineage(new)
             return
         waiting = WaitingLines(self._store)
         await waiting.open()
@@ -116,7 +121,8 @@ class Intake:
             async for block in self._registered():
                 await self._keep(block, spool, waiting)
             async for lines in waiting.by_urgency():
-                yield await asyncio.to_thread(self._fetched, lines, spool)
+                new = await asyncio.to_thread(self._fetched, lines, spool)
+                yield await self._with_lineage(new)
                 self.left -= len(lines)
 
     async def _registered(self) -> AsyncIterator[list[_Fresh]]:
@@ -154,6 +160,32 @@ class Intake:
         digest = line_digest(data)
         reduced = ranking_key(self._reduced, digest) if self._reduced else None
         return NewQuery(ranking_key(self._key, digest), reduced, request, canary)
+
+    async def _with_lineage(self, block: list[NewQuery]) -> list[NewQuery]:
+        """The same, with what each can build on where the job is incremental."""
+        spec = self._job.spec
+        if not spec.incremental:
+            return block
+        qids = {short_hash(new.request.query.qid) for new in block}
+        found = await latest_rankings(self._store, self._run, qids)
+        limits = Limits(
+            spec.incremental_max_change,
+            parse_duration(spec.incremental_max_age),
+            self._job.profile.window_size,
+        )
+
+        def grown(new: NewQuery) -> NewQuery:
+            earlier = found.get(short_hash(new.request.query.qid))
+            lineage = lineage_of(
+                new.request,
+                spec.deepest,
+                Earlier(*earlier) if earlier else None,
+                limits,
+                self._run.started,
+            )
+            return replace(new, lineage=lineage)
+
+        return await asyncio.to_thread(lambda: [grown(new) for new in block])
 
     async def _look_up(
         self, block: list[tuple[RawLine, bytes]]

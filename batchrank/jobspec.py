@@ -126,6 +126,16 @@ class JobSpec(StageSpec):
         default=True, description="Ask once more, in another way, after a bad answer."
     )
 
+    incremental: bool = Field(
+        default=False, description="Ask only for what changed since an earlier ranking of a query."
+    )
+    incremental_max_change: Fraction = Field(
+        default=0.3, description="Share of new or edited candidates up to which that is done."
+    )
+    incremental_max_age: str = Field(
+        default="14d", description="How old a query's last full ranking may be for that."
+    )
+
     max_fallback: Fraction = Field(
         default=0.05, description="Share of bad windows that is accepted."
     )
@@ -174,6 +184,7 @@ class JobSpec(StageSpec):
     def _fit_together(self) -> JobSpec:
         self._check_stages()
         parse_duration(self.wait_for_server)
+        parse_duration(self.incremental_max_age)
         if self.quiet_hours is not None:
             parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:
@@ -293,6 +304,9 @@ class JobSpec(StageSpec):
             "thinking": self.thinking,
             "max_doc_tokens": self.max_doc_tokens,
             "re_ask": self.re_ask,
+            "incremental": [self.incremental_max_change, parse_duration(self.incremental_max_age)]
+            if self.incremental
+            else None,
         }
 
     def target(self) -> str:

@@ -10,6 +10,7 @@ from batchrank.jobspec import JobSpec
 from batchrank.readings.named import READERS
 from batchrank.store.store import Store
 from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.strategies.delta import building_on
 from batchrank.values import Answer, Permutation, RankedQuery, Window
 
 
@@ -52,8 +53,10 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
         return [replayed.permutation for replayed in windows[-len(asked) :]]
 
     if ranked.answers:
+        docids = ranked.docids[: settings["stages"][0]["depth"]]
         strategy = strategy_of(settings, reduced=ranked.reduced)
-        await drive(strategy(ranked.docids[: settings["stages"][0]["depth"]]), ask)
+        window_size = settings["fitted_window_size"]
+        await drive(building_on(ranked.lineage, strategy, window_size, docids)(docids), ask)
     return windows
 
 

@@ -11,7 +11,9 @@ from batchrank.asker import Asked
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.strategies.delta import building_on
 from batchrank.values import (
+    Lineage,
     Permutation,
     QueryStatus,
     RankedQuery,
@@ -42,24 +44,30 @@ class Reranker:
     def __init__(
         self,
         strategy: Strategy,
+        window_size: int,
         depth: int,
         cut: Cut,
         asker: AsksRounds,
     ) -> None:
         self._strategy = strategy
+        self._window_size = window_size
         self._depth = depth
         self._cut = cut
         self._asker = asker
 
-    async def rank(self, request: Request, sequence: int) -> RankedQuery:
+    async def rank(
+        self, request: Request, sequence: int, lineage: Lineage | None = None
+    ) -> RankedQuery:
         """Rank one request; of two that are open, the smaller `sequence` goes first.
 
-        Raises StoppedError where the job stops before every window has its outcome: such a query
-        has no ranking, and the next run goes on with the answers it already has.
+        `lineage` says what earlier ranking it builds on, if any. Raises StoppedError where the job
+        stops before every window has its outcome: such a query has no ranking, and the next run
+        goes on with the answers it already has.
         """
-        head = request.candidates[: self._depth]
-        if not needs_ranking(request, self._depth):
-            return unranked(request)
+        if (known := settled(request, self._depth, lineage)) is not None:
+            return known
+        docids = tuple(d.docid for d in request.candidates[: self._depth])
+        strategy = building_on(lineage, self._strategy, self._window_size, docids)
         texts = QueryTexts(request, self._depth, self._cut)
         asked: list[Asked] = []
 
@@ -70,10 +78,29 @@ class Reranker:
             asked.extend(outcomes)
             return [outcome.permutation for outcome in outcomes]
 
-        ranking = await drive(self._strategy(tuple(d.docid for d in head)), ask)
-        place = {document.docid: position for position, document in enumerate(head)}
+        ranking = await drive(strategy(docids), ask)
+        place = {docid: position for position, docid in enumerate(docids)}
         order = tuple(place[docid] for docid in ranking)
-        return _ranked(request, order + tuple(range(len(head), len(request.candidates))), asked)
+        ranked = _ranked(request, _with_the_rest(order, request), asked)
+        return replace(ranked, lineage=lineage)
+
+
+def settled(request: Request, depth: int, lineage: Lineage | None) -> RankedQuery | None:
+    """The outcome of a request that takes no call: nothing to ask, or nothing new to ask.
+
+    None for all others.
+    """
+    if not needs_ranking(request, depth):
+        return unranked(request)
+    if lineage is None or len(lineage.earlier) < len(request.candidates[:depth]):
+        return None
+    order = _with_the_rest(lineage.earlier, request)
+    return replace(unranked(request), order=order, status=QueryStatus.OK, lineage=lineage)
+
+
+def _with_the_rest(order: tuple[int, ...], request: Request) -> tuple[int, ...]:
+    """An order of the candidates that were reranked, and below them those that were not."""
+    return order + tuple(range(len(order), len(request.candidates)))
 
 
 def needs_ranking(request: Request, depth: int) -> bool:

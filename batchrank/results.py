@@ -96,4 +96,5 @@ def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
         error=RowError(ranked.error_kind, ranked.error or "") if ranked.error_kind else None,
         line=line,
         reduced=ranked.reduced,
+        incremental=ranked.is_incremental,
     )

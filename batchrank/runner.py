@@ -24,7 +24,7 @@ from batchrank.keys import short_hash
 from batchrank.logs import about
 from batchrank.preflight import Profile
 from batchrank.progress import Progress, write_status
-from batchrank.reranker import Reranker, needs_ranking, unranked
+from batchrank.reranker import Reranker, settled
 from batchrank.session import Session
 from batchrank.stopping import Stopping
 from batchrank.store.connection import is_there
@@ -229,7 +229,7 @@ class Runner:
                     await self._stopping.unless(self._room(room))
                     if not self._pace.has_room:
                         raise StoppedError("the time that is left is not enough for another query")
-                    if rerankers is None and needs_ranking(new.request, job.spec.deepest):
+                    if rerankers is None and self._settled(new) is None:
                         profile = await self._stopping.unless(session.open(resuming=resuming))
                         if replace(job, profile=profile).key != job.key:
                             return profile
@@ -276,10 +276,11 @@ class Runner:
         self._pool = pool
         self._asker = asker
         self._progress.spent = asker.spent
-        full = Reranker(job.strategy, self._spec.deepest, job.cut, asker)
+        depth = self._spec.deepest
+        full = Reranker(job.strategy, profile.window_size, depth, job.cut, asker)
         if (other := intake.reduced_job) is None:
             return _Rerankers(full)
-        reduced = Reranker(other.strategy, self._spec.deepest, other.cut, asker)
+        reduced = Reranker(other.strategy, profile.window_size, depth, other.cut, asker)
         number, _ = await self._store.register_job(other.key, other.settings)
         return _Rerankers(full, reduced, number)
 
@@ -290,14 +291,17 @@ class Runner:
         key, job = new.key, run.job
         about(qid=new.request.query.qid)
         try:
-            if rerankers is None:  # no query so far had anything to ask
-                ranked = unranked(new.request)
+            if rerankers is None:
+                known = self._settled(new)
+                assert known is not None, "no query so far had anything to ask"
+                ranked = known
             elif self._must_hurry(rerankers) and new.reduced_key is not None:
                 assert rerankers.reduced is not None
-                ranked = replace(await rerankers.reduced.rank(new.request, sequence), reduced=True)
+                ranked = await rerankers.reduced.rank(new.request, sequence, new.lineage)
+                ranked = replace(ranked, reduced=True)
                 key, job = new.reduced_key, rerankers.reduced_job
             else:
-                ranked = await rerankers.full.rank(new.request, sequence)
+                ranked = await rerankers.full.rank(new.request, sequence, new.lineage)
             retry = ranked.status is QueryStatus.FAILED or ranked.tally.error > 0
             await self._store.add_ranking(key, job, ranked, retry=retry)
             if key != new.key:
@@ -307,6 +311,9 @@ class Runner:
         else:
             self._pace.finish(started)
             self._count(ranked)
+
+    def _settled(self, new: NewQuery) -> RankedQuery | None:
+        return settled(new.request, self._spec.deepest, new.lineage)
 
     def _must_hurry(self, rerankers: _Rerankers) -> bool:
         """Whether a query that starts now should do without its optional passes."""

@@ -233,13 +233,32 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Lineage:
+    """How a ranking stands to earlier ones of its query, in a job that builds on those.
+
+    `full_at` is when the query was last ranked in full, in seconds since the epoch, and `steps` how
+    many rankings have built on one another since. `run` is the run whose ranking this one builds
+    on, 0 where it is itself a full one; `earlier` are the documents taken over from there, in the
+    order they had, as positions among the candidates. `digests` has 4 bytes for each candidate that
+    was reranked.
+    """
+
+    full_at: float
+    steps: int
+    run: int
+    earlier: tuple[int, ...]
+    digests: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class RankedQuery:
     """A query's outcome, as it is stored: enough to write its row and to replay its windows.
 
     `docids` and `scores` are the candidates in first-stage order, `order` the ranks as positions in
     `docids`. `answers` are the stored answers' numbers in the order in which the strategy's windows
     ask for them, 0 where none came; `faults` say why, one for each 0. `reduced` queries were ranked
-    without the optional passes of their job, for lack of time.
+    without the optional passes of their job, for lack of time. `lineage` is there in jobs whose
+    rankings may build on earlier ones.
     """
 
     qid: str
@@ -256,3 +275,9 @@ class RankedQuery:
     error_kind: str | None = None
     error: str | None = None
     reduced: bool = False
+    lineage: Lineage | None = None
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether it builds on an earlier ranking."""
+        return self.lineage is not None and self.lineage.run > 0

@@ -10,7 +10,14 @@ from batchrank.intake import Intake
 from batchrank.jobspec import JobSpec
 from batchrank.progress import Progress
 from batchrank.results import rejected_name, write_results
-from batchrank.store.history import Changes, Coverage, changes, count_of_other_jobs, coverage
+from batchrank.store.history import (
+    Changes,
+    Coverage,
+    changes,
+    count_of_incremental,
+    count_of_other_jobs,
+    coverage,
+)
 from batchrank.store.store import Run, Store, Totals
 
 
@@ -34,6 +41,7 @@ class Report:
     coverage: Coverage | None = None
     changes: Changes | None = None
     reduced: int = 0
+    incremental: int = 0
 
     def summary(self) -> dict[str, object]:
         """What is kept of a run in the store, and printed with --json."""
@@ -49,6 +57,7 @@ class Report:
             "left": asdict(self.coverage) if self.coverage else None,
             "input_changes": asdict(self.changes) if self.changes else None,
             "reduced": self.reduced,
+            "incremental": self.incremental,
             "calls": spent.calls,
             "calls_saved": spent.saved,
             "retries": spent.retries,
@@ -88,6 +97,7 @@ async def conclude(
         left_out=[],
         changes=await changes(store, run) if intake.is_read else None,
         reduced=await count_of_other_jobs(store, run),
+        incremental=await count_of_incremental(store, run.id),
     )
     if stopped is not None:
         examples: tuple[str, ...] = ()

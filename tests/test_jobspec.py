@@ -28,6 +28,7 @@ PROFILE = Profile(
 )
 
 RANKS: dict[str, object] = {
+    "incremental": True,
     "answer": "full",
     "depth": 50,
     "max_doc_tokens": 100,
@@ -43,6 +44,8 @@ RANKS: dict[str, object] = {
 """Settings that can change a ranking, each with a value that is not its default."""
 
 RANKS_ELSEWHERE = {
+    "incremental_max_change",
+    "incremental_max_age",
     "stride",
     "template",
     "fit",
@@ -254,6 +257,11 @@ class TestKey:
             ("method", "setwise", "insertion"),
         ):
             assert key_of(strategy=strategy, **{name: value}) != key_of(strategy=strategy)
+
+    def test_limits_of_incremental_nights_rank_only_in_those(self) -> None:
+        for name, value in (("incremental_max_change", 0.1), ("incremental_max_age", "3d")):
+            assert key_of(**{name: value}) == key_of()
+            assert key_of(incremental=True, **{name: value}) != key_of(incremental=True)
 
     def test_a_permission_does_not_rank(self) -> None:
         few = {"strategy": "pairwise", "depth": 20}

@@ -37,7 +37,11 @@ LAYERS = (
         "prompts quiet sanity significance",
         is_pure=True,
     ),
-    layer("what is asked, and how it is read", "fit readings strategies trial", is_pure=True),
+    layer(
+        "what is asked, and how it is read",
+        "fit incremental readings strategies trial",
+        is_pure=True,
+    ),
     layer("the settings of a stage", "stagespec", is_pure=True),
     layer(
         "settings, files, servers, the store",

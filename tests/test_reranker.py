@@ -73,7 +73,7 @@ class FakeAsker:
 def reranker_of(asker: FakeAsker, *, depth: int = 100, window_size: int = 4) -> Reranker:
     """A segmented reranker."""
     strategy = segmented(window_size, None, window_size, [forward])
-    return Reranker(strategy, depth, Cut(TokenCounter(), 50), asker)
+    return Reranker(strategy, 20, depth, Cut(TokenCounter(), 50), asker)
 
 
 def last_first(window: Window) -> Reading:
@@ -192,7 +192,7 @@ async def test_an_answer_that_two_windows_share_is_counted_once() -> None:
     asker = FakeAsker(last_first)
     strategy = segmented(4, None, 4, [forward, forward])
 
-    ranked = await Reranker(strategy, 100, Cut(TokenCounter(), 50), asker).rank(request(3), 0)
+    ranked = await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker).rank(request(3), 0)
 
     assert ranked.answers == (1, 1)
     assert (ranked.calls, ranked.usage, ranked.tally) == (1, Usage(10, 1), Tally(ok=2))
@@ -203,7 +203,7 @@ async def test_texts_are_shown_as_the_window_says() -> None:
     candidates = (Document("a", "first"), Document("b", "second", title="title"))
     strategy = sliding(4, 2)
 
-    await Reranker(strategy, 100, Cut(TokenCounter(), 50), asker).rank(
+    await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker).rank(
         Request(Query("q", "the query"), candidates), 0
     )
 

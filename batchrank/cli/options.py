@@ -103,6 +103,18 @@ Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]
 Fit = Annotated[str | None, _option("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
 ReAsk = Annotated[bool | None, _option("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
 
+Incremental = Annotated[
+    bool | None, _option("incremental", "--incremental/--no-incremental", panel=_RANKING)
+]
+IncrementalMaxChange = Annotated[
+    str | None,
+    _option("incremental_max_change", "--incremental-max-change", panel=_RANKING, metavar="SHARE"),
+]
+IncrementalMaxAge = Annotated[
+    str | None,
+    _option("incremental_max_age", "--incremental-max-age", panel=_RANKING, metavar="DURATION"),
+]
+
 MaxFallback = Annotated[
     str | None, _option("max_fallback", "--max-fallback", panel=_GATES, metavar="SHARE")
 ]

@@ -23,6 +23,8 @@ def summary_lines(report: Report) -> list[str]:
             f"  the input since the last run: {changes.changed:,} changed or new lines, "
             f"{changes.gone:,} no longer there"
         )
+    if report.incremental:
+        lines.append(f"  built on an earlier ranking: {report.incremental:,} queries")
     if report.reduced:
         lines.append(f"  ranked without optional passes, for lack of time: {report.reduced:,}")
     lines.append(

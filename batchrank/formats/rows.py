@@ -41,7 +41,8 @@ class Row:
 
     `status` is `ok`, `repaired`, `degraded`, `unranked` or `failed`; `windows` counts windows by
     their status; `line` is the number of the input line; `qid` and `query` are None where a
-    failed line hides them; `reduced` rows were ranked without optional passes.
+    failed line hides them; `reduced` rows were ranked without optional passes; `incremental` ones
+    build on an earlier ranking.
     """
 
     qid: str | None
@@ -57,6 +58,7 @@ class Row:
     error: RowError | None
     line: int
     reduced: bool = False
+    incremental: bool = False
 
 
 def ranked_docs(ranking: Ranking, candidates: Sequence[Document]) -> tuple[RankedDoc, ...]:
@@ -78,7 +80,7 @@ def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:
     """Return a row as one line of JSON, the best `top_k` documents only.
 
     `first_stage_score` is null where the input had none; `error` (`kind`, `message`, `line`)
-    and `reduced` stand only in a row that has them.
+    and `reduced` and `incremental` stand only in a row that has them.
     """
     value: dict[str, object] = {
         "qid": row.qid,
@@ -94,6 +96,8 @@ def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:
     }
     if row.reduced:
         value["reduced"] = True
+    if row.incremental:
+        value["incremental"] = True
     if row.error:
         value["error"] = {**asdict(row.error), "line": row.line}
     try:

@@ -105,6 +105,29 @@ async def count_of_other_jobs(store: Store, run: Run) -> int:
     return int(count)
 
 
+async def count_of_incremental(store: Store, run: int) -> int:
+    """Lines of a run that show a ranking which builds on an earlier one."""
+    ((count,),) = await store.select(
+        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND base",  # noqa: S608 - fixed
+        (run,),
+    )
+    return int(count)
+
+
+async def latest_rankings(
+    store: Store, run: Run, qids: Iterable[int]
+) -> dict[int, tuple[int, RankedQuery]]:
+    """The latest sound ranking of its job under each of these qid hashes, and the run it is of."""
+    sound = "job = ? AND made_by >= ? AND status IN ('ok', 'repaired')"
+    rows = await store.select_in(
+        f"SELECT qid, made_by, packed FROM rankings AS one WHERE {sound} AND made_by = "  # noqa: S608 - fixed
+        f"(SELECT max(made_by) FROM rankings WHERE {sound} AND qid = one.qid) AND qid",
+        qids,
+        *(run.job, run.fresh_since) * 2,
+    )
+    return {qid: (number, unpack(packed)) for qid, number, packed in rows}
+
+
 async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, RankedQuery]]:
     """The first `count` queries of a run with a window that brought no usable ranking."""
     rows = await store.select(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from typing import Any
 
 import orjson
 import zstandard
 
-from batchrank.values import QueryStatus, RankedQuery, Tally, Usage
+from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally, Usage
 
 _VERSION = 1
 
@@ -35,9 +36,23 @@ def pack(ranked: RankedQuery) -> bytes:
                 ranked.error_kind,
                 ranked.error,
                 ranked.reduced,
+                _pack_lineage(ranked.lineage),
             ]
         )
     )
+
+
+def _pack_lineage(lineage: Lineage | None) -> list[object] | None:
+    if lineage is None:
+        return None
+    return [*astuple(lineage)[:-1], lineage.digests.hex()]
+
+
+def _unpack_lineage(packed: list[Any] | None) -> Lineage | None:
+    if packed is None:
+        return None
+    full_at, steps, run, earlier, digests = packed
+    return Lineage(full_at, steps, run, tuple(earlier), bytes.fromhex(digests))
 
 
 def pack_scored(scored: Scored) -> bytes | None:
@@ -86,4 +101,5 @@ def unpack(packed: bytes) -> RankedQuery:
         error_kind=error_kind,
         error=error,
         reduced=bool(added and added[0]),
+        lineage=_unpack_lineage(added[1]) if len(added) > 1 else None,
     )

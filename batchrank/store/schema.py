@@ -70,6 +70,14 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN deadline REAL;  -- seconds since the epoch, NULL for none
     ALTER TABLE lines ADD COLUMN weight REAL NOT NULL DEFAULT 1;
     """,
+    """
+    ALTER TABLE rankings ADD COLUMN made_by INTEGER NOT NULL DEFAULT 0;  -- run
+    -- The run whose ranking it builds on, 0 for none.
+    ALTER TABLE rankings ADD COLUMN base INTEGER NOT NULL DEFAULT 0;
+    DROP INDEX rankings_job;
+    CREATE INDEX rankings_query ON rankings (job, qid, made_by);
+    CREATE INDEX rankings_retry ON rankings (key) WHERE retry;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -103,6 +103,7 @@ class Store:
         self._writes: Batcher[_Write, None] = Batcher(self._commit)
         self._lookups: Batcher[bytes, StoredAnswer | None] = Batcher(self._look_up)
         self._fresh_since = 0
+        self._run = 0
 
     @classmethod
     async def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -195,6 +196,7 @@ class Store:
             fresh_since = number
             await self._write("UPDATE jobs SET fresh_since = ? WHERE id = ?", (number, job))
         self._fresh_since = fresh_since
+        self._run = number
         await self._write(
             "DELETE FROM lines WHERE run IN "
             "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75)) AND run IS NOT "
@@ -279,11 +281,13 @@ class Store:
     async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
         """Commit a query's outcome."""
         await self._write(
-            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(key, job, short_hash(ranked.qid), retry, ranked.status),
                 *astuple(ranked.tally),
                 pack(ranked),
+                self._run,
+                ranked.lineage.run if ranked.lineage else 0,
             ),
         )
 

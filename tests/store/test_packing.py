@@ -8,10 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchrank.store.packing import pack, unpack
-from batchrank.values import QueryStatus, RankedQuery, Tally, Usage
+from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally, Usage
 
 COUNTS = st.integers(0, 10**6)
 TEXTS = st.text(max_size=12)
+
+LINEAGES = st.builds(
+    Lineage,
+    full_at=st.floats(0, 1e10),
+    steps=COUNTS,
+    run=COUNTS,
+    earlier=st.lists(COUNTS, max_size=6).map(tuple),
+    digests=st.binary(max_size=24),
+)
 
 
 @st.composite
@@ -34,6 +43,8 @@ def ranked_queries(draw: st.DrawFn) -> RankedQuery:
         usage=Usage(draw(COUNTS), draw(COUNTS)),
         error_kind=draw(st.none() | TEXTS),
         error=draw(st.none() | TEXTS),
+        reduced=draw(st.booleans()),
+        lineage=draw(st.none() | LINEAGES),
     )
 
 

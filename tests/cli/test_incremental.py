@@ -1,0 +1,96 @@
+"""Incremental nights: only what changed is asked, and the output says where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.judge import JudgeServer
+from tests.cli.conftest import Shell
+from tests.cli.running import Row, requests, written
+
+Night = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    return requests(queries=3, candidates=14)
+
+
+@pytest.fixture
+def night(shell: Shell, tmp_path: Path) -> Night:
+    """Runs a night over rows; its summary."""
+
+    def run(rows: list[Row], *flags: str) -> dict[str, Any]:
+        source = written(tmp_path / "night.jsonl", rows)
+        ended = shell.run(source, "--incremental", "--json", *flags)
+        assert ended.code == 0, ended.err
+        found: dict[str, Any] = ended.json
+        return found
+
+    return run
+
+
+def with_candidates(row: Row, keep: slice) -> Row:
+    """The same query with some of its candidates."""
+    return {**row, "candidates": row["candidates"][keep]}
+
+
+def output(tmp_path: Path) -> list[Row]:
+    """The rows of the last night."""
+    lines = (tmp_path / "night.ranked.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_night_asks_only_for_what_changed(
+    night: Night, shell: Shell, rows: list[Row], tmp_path: Path
+) -> None:
+    first = night([with_candidates(row, slice(0, 13)) for row in rows])
+    assert first["incremental"] == 0
+    before = output(tmp_path)
+
+    second = night([with_candidates(rows[0], slice(0, 14)), with_candidates(rows[1], slice(0, 13))])
+
+    assert (second["calls"], second["incremental"], second["already_finished"]) == (1, 1, 1)
+    changed, unchanged = output(tmp_path)
+    assert changed["incremental"] is True
+    assert len(changed["ranking"]) == 14
+    assert "incremental" not in unchanged
+    assert unchanged == before[1]
+    (seen,) = shell.look("inspect", rows[0]["query"]["qid"], "--json").json["asked"]
+    assert len(seen["window"]["shown"]) == 6
+
+
+def test_lost_candidates_need_no_server(
+    night: Night, server: JudgeServer, rows: list[Row], tmp_path: Path
+) -> None:
+    night(rows)
+    before = {row["qid"]: [place["docid"] for place in row["ranking"]] for row in output(tmp_path)}
+    calls = len(server.calls)
+
+    found = night([with_candidates(row, slice(3, None)) for row in rows])
+
+    assert (found["calls"], found["incremental"]) == (0, 3)
+    assert len(server.calls) == calls
+    for row in output(tmp_path):
+        docids = [place["docid"] for place in row["ranking"]]
+        assert docids == [docid for docid in before[row["qid"]] if docid in docids]
+        assert row["status"] == "ok"
+
+
+def test_without_the_flag_it_is_another_job(
+    shell: Shell, night: Night, rows: list[Row], tmp_path: Path
+) -> None:
+    night(rows)
+    source = written(
+        tmp_path / "night.jsonl", [with_candidates(row, slice(1, None)) for row in rows]
+    )
+
+    ended = shell.run(source, "--json")
+
+    assert ended.json["incremental"] == 0
+    assert ended.json["calls"] > 0
