@@ -8,18 +8,23 @@ MODEL := .cache/models/SmolLM2-135M-Instruct.Q4_1.gguf
 # Hashes of every file of a release, and nothing of this machine or its package index.
 LOCK := $(BIN)/pip-compile -q --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header \
         --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
-# A store of the demo's own: running it again makes no call.
-DEMO := jobs/sample.jsonl --job jobs/demo.toml
+# Demos have stores of their own: running one again makes no call.
+SAMPLE := jobs/sample.jsonl
 
-.PHONY: help demo test check bench model lock clean
+.PHONY: help demo demo-windows test check bench model lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed $(MODEL)  ## rerank the sample with a small model in llama.cpp
-	$(BIN)/batchrank run $(DEMO)
+demo: $(VENV)/.installed  ## rerank the sample by likelihood and measure it (fetches 253 MB once)
+	$(BIN)/batchrank run $(SAMPLE) --job jobs/demo.toml
 	$(BIN)/batchrank inspect tides --store demo.sqlite
+	$(BIN)/batchrank eval demo.sqlite --qrels jobs/sample.qrels --measure nDCG@10
+
+demo-windows: $(VENV)/.installed $(MODEL)  ## the same in listwise windows, with a tiny model
+	$(BIN)/batchrank run $(SAMPLE) --job jobs/demo-windows.toml
+	$(BIN)/batchrank inspect tides --store demo-windows.sqlite
 
 test: $(VENV)/.developing  ## run every test this machine can run; REQUIRE_ALL=1: skip none
 	@$(MAKE) --no-print-directory model || echo "make: no model, so no tests with a model" >&2
@@ -33,18 +38,18 @@ check: $(VENV)/.developing  ## lint, formatting and types
 bench: $(VENV)/.developing  ## measure throughput against a bare client
 	$(BIN)/python scripts/bench.py
 
-model: $(MODEL)  ## fetch the weights of the demo (92 MB) and check them
+model: $(MODEL)  ## fetch the weights of the tests (92 MB) and check them
 
 lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirements
 	$(LOCK) pyproject.toml -o requirements/runtime.txt
-	$(LOCK) pyproject.toml --extra embedded -c requirements/runtime.txt -o requirements/embedded.txt
+	$(LOCK) pyproject.toml --extra embedded --extra eval -c requirements/runtime.txt -o requirements/embedded.txt
 	$(LOCK) pyproject.toml --extra eval -c requirements/embedded.txt -o requirements/eval.txt
 	$(LOCK) requirements/build.in -c requirements/embedded.txt -o requirements/build.txt
 	$(LOCK) requirements/dev.in -c requirements/embedded.txt -c requirements/eval.txt \
 	    -c requirements/build.txt -o requirements/dev.txt
 
 clean:  ## remove all that make, the demo and the tools have made
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.*
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.* demo-windows.*
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

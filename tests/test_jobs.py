@@ -30,7 +30,7 @@ def grades() -> Grades:
     return {(qid, docid): int(grade) for qid, _, docid, grade in rows}
 
 
-@pytest.mark.parametrize("name", ["demo.toml", "nightly.toml"])
+@pytest.mark.parametrize("name", ["demo.toml", "demo-windows.toml", "nightly.toml"])
 def test_a_job_loads(name: str) -> None:
     assert isinstance(load_spec(JOBS / name, {}), JobSpec)
 

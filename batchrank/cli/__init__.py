@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from batchrank import __version__
+from batchrank.cli import template
 from batchrank.cli.check import check, doctor
 from batchrank.cli.keep import backup
 from batchrank.cli.look import export, inspect, status
@@ -44,6 +45,7 @@ for command, panel in (
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("eval", rich_help_panel="Measure")(evaluate_command)
+app.add_typer(template.app, name="template", rich_help_panel="Look")
 app.command("compare", rich_help_panel="Measure")(compare_command)
 
 _DEBUG = "BATCHRANK_DEBUG"

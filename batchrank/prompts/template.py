@@ -82,10 +82,11 @@ def built_in_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _BUILT_IN.iterdir())
 
 
-def load_template(name: str, kind: Kind = "direct") -> Template:
+def load_template(name: str, kind: Kind | None = "direct") -> Template:
     """Load a built-in template by name, or one's own by path; UsageError says what is wrong.
 
-    It must be of `kind`, which a file without one takes to be "direct", and show all it should.
+    It must be of `kind` (None for any), and show all that its kind should. A file that names no
+    kind is "direct".
     """
     if name in built_in_names():
         source = (_BUILT_IN / f"{name}.toml").read_text(encoding="utf-8")
@@ -102,13 +103,13 @@ def load_template(name: str, kind: Kind = "direct") -> Template:
         shown = _trials(template)
     except _BROKEN as error:
         raise UsageError(f"template {name!r} can't be used: {error}") from error
-    if template.kind != kind:
+    if kind is not None and template.kind != kind:
         raise UsageError(
             f"template {name!r} is of kind {template.kind!r} and this job needs one of {kind!r}"
         )
     query, documents = _TRIAL
-    needed = documents if kind in ("direct", "letters", "explain") else documents[:1]
-    if kind != "likelihood":
+    needed = documents if template.kind in ("direct", "letters", "explain") else documents[:1]
+    if template.kind != "likelihood":
         needed = (query, *needed)
     if not all(part in text for part in needed for text in shown):
         raise UsageError(f"template {name!r} doesn't show the query and every document")
