@@ -13,7 +13,9 @@ class EndpointSpec(BaseModel):
     base_url: str | None = Field(default=None, description="Its address.")
     model: str | None = Field(default=None, description="Its own name for the model.")
     api_key_env: str | None = Field(default=None, description="Variable with its API key.")
-    weight: float = Field(default=1.0, gt=0, description="Its share beside the others.")
+    weight: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="Its share beside the others."
+    )
     equal: bool = Field(
         default=False, description="Take its model for the others' whatever it discloses."
     )

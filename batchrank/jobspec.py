@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    model_validator,
+)
 
+from batchrank.complaints import complaint
 from batchrank.deadline import parse_clock, parse_duration
 from batchrank.endpointspec import EndpointSpec
 from batchrank.errors import UsageError
@@ -23,8 +33,14 @@ from batchrank.strategies.cascade import cascade
 
 
 def _fraction(value: object) -> object:
-    if isinstance(value, str) and value.strip().endswith("%"):
-        return float(value.strip()[:-1]) / 100
+    try:
+        if isinstance(value, str) and value.strip().endswith("%"):
+            return float(value.strip()[:-1]) / 100
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except ValueError:
+        raise ValueError("write a share such as 5% or 0.05") from None
+    if 1 < number <= 100:
+        raise ValueError(f"write {number:g}% or {number / 100:g}")
     return value
 
 
@@ -56,7 +72,9 @@ class Cost(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    gpu_hour: float = Field(gt=0, description="Price of one GPU for an hour, in any currency.")
+    gpu_hour: float = Field(
+        gt=0, allow_inf_nan=False, description="Price of one GPU for an hour, in any currency."
+    )
     gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
 
 
@@ -66,7 +84,8 @@ class JobSpec(StageSpec):
     Without `stage` the job is itself its one stage.
     """
 
-    output: str | None = Field(default=None, description="Output file; - for stdout.")
+    # A file's name need not be UTF-8, which pydantic would have of a `str`.
+    output: InstanceOf[str] | None = Field(default=None, description="Output file; - for stdout.")
     store: Path = Field(
         default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."
     )
@@ -93,7 +112,9 @@ class JobSpec(StageSpec):
     insecure: bool = Field(
         default=False, description="Let an API key travel over plain http to another machine."
     )
-    timeout: float = Field(default=300, gt=0, description="Seconds for one attempt at one call.")
+    timeout: float = Field(
+        default=300, gt=0, le=86_400, description="Seconds for one attempt at one call."
+    )
     wait_for_server: str = Field(
         default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
     )
@@ -318,9 +339,9 @@ class JobSpec(StageSpec):
             {
                 "backend": self.backend,
                 # The first server gives the profile; the others have to be like it.
-                "base_url": self.servers[0].base_url,
+                "base_url": _address(self.servers[0].base_url),
                 "model": self.servers[0].model,
-                "model_path": str(self.model_path) if self.model_path else None,
+                "model_path": os.fsencode(self.model_path).hex() if self.model_path else None,
                 "stages": [
                     [one.answer, one.template_name, one.largest_window] for one in self.stages
                 ],
@@ -370,19 +391,24 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
     try:
         return JobSpec.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UsageError(
-            f"{name.replace('_', '-')}: {reason}, got {first['input']!r}" if name else reason
-        ) from error
+        given = {name for name, value in flags.items() if value is not None}
+        raise UsageError(complaint(error, given)) from error
+
+
+def _address(url: str | None) -> str | None:
+    """One text for all the ways in which a server's address may be given."""
+    return url and url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
 def _refuse_unknown(values: Mapping[str, object], shape: type[BaseModel], where: str) -> None:
     """Refuse a key that `shape` has no field for, and name the nearest that it has."""
     known = list(shape.model_fields)
-    for key in values:
+    for key, value in values.items():
         if key not in known:
+            if isinstance(value, dict):
+                raise UsageError(
+                    f"{where}: unknown section [{key}]; settings stand at the top, in no section"
+                )
             near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"{where}: unknown key {key!r}{hint}")

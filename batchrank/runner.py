@@ -16,6 +16,7 @@ from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_du
 from batchrank.endpoints import Pool
 from batchrank.errors import BatchrankError, RejectedError, StoppedError, StoreInUseError
 from batchrank.formats.lines import read_lines
+from batchrank.formats.wording import displayable
 from batchrank.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.intake import Intake, NewQuery, Order
 from batchrank.job import Job
@@ -145,8 +146,8 @@ class Runner:
                 run = await store.begin_run(
                     job.key,
                     job.settings,
-                    self._source,
-                    self._output,
+                    displayable(self._source),
+                    displayable(self._output),
                     fresh=self._fresh,
                     deadline=deadline,
                 )

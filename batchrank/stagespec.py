@@ -160,7 +160,9 @@ class StageSpec(BaseModel):
             return 2
         if self.strategy == "single" and "window_size" not in self.model_fields_set:
             return min(self.depth, self.reader.most or self.depth)
-        return min(self.window_size, self.reader.most or self.window_size)
+        # A query has no more candidates than this, however large a window may be.
+        size = min(self.window_size, max(2, self.depth))
+        return min(size, self.reader.most or size)
 
     @property
     def first_passes(self) -> dict[str, str]:

@@ -140,8 +140,57 @@ class TestReading:
 
     @pytest.mark.parametrize("value", ["5", "-1%", "101%", "five%", "nan", "%", 2, -0.1, []])
     def test_what_is_no_fraction_is_refused_by_its_flag(self, value: object) -> None:
-        with pytest.raises(UsageError, match="max-failed: "):
+        with pytest.raises(UsageError, match="--max-failed "):
             spec_of(max_failed=value)
+
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            ({"window_size": 1}, "--window-size must be at least 2, got 1"),
+            ({"window_size": 5000}, "--window-size must be at most 1000, got 5000"),
+            ({"window_size": "many"}, "--window-size must be a whole number, got 'many'"),
+            ({"depth": 2.5}, "--depth must be a whole number, got 2.5"),
+            ({"timeout": float("inf")}, "--timeout must be at most 86400, got inf"),
+            ({"timeout": float("nan")}, "--timeout must be at most 86400, got nan"),
+            ({"timeout": 0}, "--timeout must be more than 0, got 0"),
+            ({"answer": "som"}, "--answer must be 'winners', 'full'"),
+            ({"re_ask": "perhaps"}, "--re-ask must be true or false, got 'perhaps'"),
+            ({"model": 5}, "--model must be a text, got 5"),
+            ({"output": 5}, "--output must be a text, got 5"),
+            ({"max_fallback": "50"}, "--max-fallback 50: write 50% or 0.5"),
+            ({"max_fallback": "often"}, "--max-fallback often: write a share such as 5% or 0.05"),
+            ({"passes": "forward, forward"}, "has a pass twice"),
+            ({"merge_passes": "shuffle:1,shuffle:1"}, "has a pass twice"),
+        ],
+    )
+    def test_a_complaint_is_in_the_words_of_the_flag(
+        self, settings: dict[str, object], said: str
+    ) -> None:
+        with pytest.raises(UsageError) as raised:
+            load_spec(None, settings)
+        assert said in str(raised.value)
+
+    def test_a_complaint_about_a_job_spec_is_in_its_words(self, tmp_path: Path) -> None:
+        for text, said in {
+            "window_size = 1": "window_size must be at least 2, got 1",
+            "[[stage]]\n[[stage]]\ndepth = 0": "stage 2 depth must be at least 1, got 0",
+            "[cost]\ngpu_hour = inf": "cost gpu_hour must be a number, not without end, got inf",
+            "[run]\ndepth = 5": "unknown section [run]; settings stand at the top",
+        }.items():
+            with pytest.raises(UsageError) as raised:
+                load_spec(written(tmp_path, text), {})
+            assert said in str(raised.value)
+
+    def test_an_address_is_one_however_it_is_given(self) -> None:
+        told = [f"http://gpu1:8000{end}" for end in ("", "/", "/v1", "/v1/")]
+        assert len({spec_of(base_url=url).target() for url in told}) == 1
+        assert spec_of(base_url="http://gpu1:8001").target() != spec_of(base_url=told[0]).target()
+
+    def test_a_window_is_never_larger_than_the_candidates_shown(self) -> None:
+        assert spec_of(window_size=1000).largest == 100
+        assert spec_of(window_size=1000, depth=1).largest == 2
+        same = spec_of(window_size=100).ranking_settings()
+        assert spec_of(window_size=1000).ranking_settings() == same
 
     @pytest.mark.parametrize(
         ("key", "nearest"),
@@ -163,11 +212,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"window_size": 1}, "window-size: "),
-            ({"window_size": "many"}, "window-size: .*got 'many'"),
-            ({"depth": 0}, "depth: "),
-            ({"strategy": "best"}, "strategy: "),
-            ({"timeout": 0}, "timeout: "),
+            ({"strategy": "best"}, "--strategy must be 'segmented', .*, got 'best'"),
             ({"passes": "forward,sideways"}, "'sideways' is no pass"),
             ({"merge_passes": "shuffle"}, "'shuffle' is no pass"),
             ({"strategy": "sliding", "stride": 20}, "stride 20 must be smaller than window_size"),
@@ -332,7 +377,7 @@ class TestTarget:
         assert spec_of(**settings).target() != JobSpec().target()
 
     def test_another_job_on_the_same_server_is(self) -> None:
-        same = spec_of(passes="reverse", depth=10, output="o", timeout=1, max_failed="1%")
+        same = spec_of(passes="reverse", depth=50, output="o", timeout=1, max_failed="1%")
 
         assert same.target() == JobSpec().target()
 

@@ -33,7 +33,7 @@ LAYERS = (
     layer("the vocabulary", "__init__ errors values", is_pure=True),
     layer(
         "text, numbers and order",
-        "agreement answers backoff breaker capacity deadline endpointspec evaluation fusion keys "
+        "agreement answers backoff breaker capacity complaints deadline endpointspec evaluation fusion keys "
         "prompts quiet sanity significance",
         is_pure=True,
     ),

@@ -22,6 +22,11 @@ def shown(value: object) -> str:
             return json.dumps(value)
 
 
+def displayable(name: str) -> str:
+    r"""Name a file in a text that must be Unicode: bytes that are not UTF-8 become `\xe9`."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def quoted(path: object) -> str:
     """Name a path, never cut, controls escaped."""
     return repr(str(path))

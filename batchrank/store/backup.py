@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from batchrank.errors import UsageError
-from batchrank.store.connection import is_there, make_private, store_errors
+from batchrank.store.connection import VACUUM_INTO, is_there, make_private, store_errors
 
 
 def back_up(store: Path, target: Path) -> int:
@@ -28,9 +28,9 @@ def back_up(store: Path, target: Path) -> int:
         with store_errors(target):
             make_private(scratch)
         with store_errors(store):
-            address = f"file:{quote(str(store.absolute()))}?mode=ro"
+            address = f"file:{quote(os.fsencode(store.absolute()))}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=10)) as source:
-                source.execute("VACUUM INTO ?", (str(scratch),))
+                source.execute(VACUUM_INTO, (os.fsencode(scratch),))
         with store_errors(target):
             with scratch.open("rb+") as file:
                 os.fsync(file.fileno())

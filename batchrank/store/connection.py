@@ -15,6 +15,8 @@ from batchrank.errors import StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 _MAGIC = b"SQLite format 3\x00"
+VACUUM_INTO = "VACUUM INTO CAST(? AS TEXT)"
+"""Copies a store to the file whose name is given as bytes, since names need not be UTF-8."""
 
 
 @contextmanager
@@ -121,7 +123,7 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
     if 0 < version < VERSION:
         old = path.with_name(f"{path.name}.v{version}")
         await asyncio.to_thread(make_private, old)
-        await connection.execute("VACUUM INTO ?", (str(old),))
+        await connection.execute(VACUUM_INTO, (os.fsencode(old),))
     # WAL may be refused on a network share; a rollback journal is as safe, only slower.
     await connection.execute("PRAGMA journal_mode = WAL")
     await connection.execute("PRAGMA synchronous = FULL")

@@ -35,7 +35,8 @@ def shuffle(seed: int) -> Order:
 def parse_orders(text: str) -> tuple[Order, ...]:
     """Read a comma list such as `forward,reverse,shuffle:7`; UsageError for anything else."""
     orders: list[Order] = []
-    for name in (part.strip() for part in text.split(",")):
+    names = [part.strip() for part in text.split(",")]
+    for name in names:
         kind, _, seed = name.partition(":")
         if name == "forward":
             orders.append(forward)
@@ -47,4 +48,6 @@ def parse_orders(text: str) -> tuple[Order, ...]:
             raise UsageError(
                 f"{name!r} is no pass: use a comma list of forward, reverse and shuffle:SEED"
             )
+    if len(set(names)) < len(names):
+        raise UsageError(f"{text!r} has a pass twice: the second would tell nothing new")
     return tuple(orders)

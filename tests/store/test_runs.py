@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.errors import StoreError
+from batchrank.errors import UsageError
 from batchrank.keys import short_hash
 from batchrank.store.store import Known, Line, Run, Store
 from batchrank.values import Answer, QueryStatus, RankedQuery, Tally
@@ -64,9 +64,9 @@ async def test_a_run_that_ended_says_how(store: Store) -> None:
 
 
 async def test_a_run_that_is_not_there_is_named(store: Store) -> None:
-    with pytest.raises(StoreError, match="holds no run;"):
+    with pytest.raises(UsageError, match="holds no run;"):
         await store.run()
-    with pytest.raises(StoreError, match="holds no run 7;"):
+    with pytest.raises(UsageError, match="holds no run 7;"):
         await store.run(7)
 
 
