@@ -6,7 +6,7 @@ import difflib
 import itertools
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -387,12 +387,19 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
                 _refuse_unknown(stage, StageSpec, f"{where}, [[stage]]")
     if flags.get("base_url"):
         values.pop("endpoint", None)
-    values.update({name: value for name, value in flags.items() if value is not None})
+    given = {name: value for name, value in flags.items() if value is not None}
+    return make_spec(values | given, given)
+
+
+def make_spec(values: Mapping[str, object], flags: Container[str] = ()) -> JobSpec:
+    """The spec with these keys; UsageError names the one, or its flag, whose value can't be used.
+
+    `flags` are the keys that were given as flags.
+    """
     try:
         return JobSpec.model_validate(values)
     except ValidationError as error:
-        given = {name for name, value in flags.items() if value is not None}
-        raise UsageError(complaint(error, given)) from error
+        raise UsageError(complaint(error, flags)) from error
 
 
 def _address(url: str | None) -> str | None:
