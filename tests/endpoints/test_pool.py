@@ -1,0 +1,345 @@
+"""Several servers: retries, failover, breakers, waiting, and what is no server's fault."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from batchrank.backoff import MAX_ATTEMPTS
+from batchrank.errors import (
+    BadResponseError,
+    ContextOverflowError,
+    RefusedError,
+    ServerError,
+    StoppedError,
+    UnavailableError,
+)
+from tests.backends.servers import http, read_request
+from tests.endpoints.acting import CHAT, Acting, Actor, Reply, ask, pooled, raw, until
+
+BROKEN = Reply({"error": {"message": "Internal server error", "code": 500}}, 500)
+BUSY = Reply({"error": "server busy"}, 503)
+LOADING = Reply({"error": {"code": 503, "message": "Loading model"}}, 503)
+
+
+async def ask_for_ever(acting: Acting) -> None:
+    while True:
+        await ask(acting)
+
+
+def texts(count: int) -> list[str]:
+    return [f"Rank {number}." for number in range(count)]
+
+
+async def test_a_call_that_fails_goes_to_another_server() -> None:
+    async with Actor(lambda _: None) as bad, Actor() as good, pooled(bad.url, good.url) as acting:
+        answers = await asyncio.gather(*(ask(acting, text) for text in texts(40)))
+        assert {answer.text for answer in answers} == {"[2] > [1]"}
+        # It was left alone after a few; the rest never went there.
+        assert len(bad.asked) < 20
+        assert sorted(set(good.asked)) == sorted(texts(40))
+        assert any("left alone" in line and bad.url in line for line in acting.said)
+
+
+async def test_a_server_that_is_back_is_used_again() -> None:
+    async with (
+        Actor(lambda _: None) as bad,
+        Actor() as good,
+        pooled(bad.url, good.url, concurrency=2) as acting,
+    ):
+        await asyncio.gather(*(ask(acting, text) for text in texts(40)))
+        assert not acting.endpoints[0].is_open
+        bad.act = good.act
+        await until(lambda: acting.endpoints[0].is_open)
+        before = len(bad.asked)
+        await asyncio.gather(*(ask(acting, text) for text in texts(40)))
+        assert len(bad.asked) > before + 10
+
+
+async def test_while_no_server_answers_calls_wait_and_then_stop() -> None:
+    async with Actor(lambda _: BROKEN) as bad, pooled(bad.url) as acting:
+        waits: list[str] = []
+
+        async def watch() -> None:
+            await until(lambda: acting.pool.waits is not None)
+            waits.append(str(acting.pool.waits))
+
+        watcher = asyncio.create_task(watch())
+        with pytest.raises(StoppedError, match="no model server answered for 900 s"):
+            await ask(acting)
+        await watcher
+        assert "Internal server error" in waits[0]
+        assert 900 <= acting.clock.time < 960
+        # Bounded: a handful of attempts, then probes that come ever more seldom.
+        assert len(bad.asked) <= MAX_ATTEMPTS
+        assert len(bad.bodies) < 60
+
+
+async def test_a_server_that_comes_back_in_time_answers_all_that_waited() -> None:
+    async with Actor(lambda _: None) as actor, pooled(actor.url) as acting:
+        calls = [asyncio.create_task(ask(acting, text)) for text in texts(20)]
+        await until(lambda: acting.pool.waits is not None)
+        actor.act = lambda _: Reply(CHAT)
+        answers = await asyncio.gather(*calls)
+        assert len(answers) == 20
+        assert acting.pool.waits is None
+
+
+async def test_loading_is_waiting_and_not_failing() -> None:
+    left = 30
+
+    def load(_body: dict[str, Any]) -> Reply:
+        nonlocal left
+        left -= 1
+        return LOADING if left > 0 else Reply(CHAT)
+
+    async with Actor(load) as actor, pooled(actor.url) as acting:
+        assert (await ask(acting)).text == "[2] > [1]"
+        # The window was sent twice, and a tiny prompt asked in between.
+        assert len(actor.asked) == 2
+
+
+async def test_a_request_that_alone_fails_is_not_held_against_the_server() -> None:
+    def poison(body: dict[str, Any]) -> Reply:
+        return BROKEN if "poison" in body["messages"][0]["content"] else Reply(CHAT)
+
+    async with Actor(poison) as actor, pooled(actor.url) as acting:
+        bad = asyncio.create_task(ask(acting, "poison"))
+        while not bad.done():
+            await ask(acting, "good")
+        with pytest.raises(UnavailableError):
+            await bad
+        assert actor.asked.count("poison") == MAX_ATTEMPTS
+        assert acting.endpoints[0].is_open
+
+
+async def test_a_request_that_takes_servers_down_is_given_up() -> None:
+    """Alone, every failure looks like the server's; a probe shows each time that it is not."""
+
+    def poison(body: dict[str, Any]) -> Reply | None:
+        return None if "poison" in body["messages"][0]["content"] else Reply(CHAT)
+
+    async with Actor(poison) as actor, pooled(actor.url) as acting:
+        with pytest.raises(UnavailableError):
+            await ask(acting, "poison")
+        assert len(actor.asked) <= 5 * MAX_ATTEMPTS
+
+
+async def test_another_model_behind_the_address_stops_the_job() -> None:
+    async with Actor() as actor, pooled(actor.url, concurrency=1) as acting:
+        await ask(acting)
+
+        def swapped(_body: dict[str, Any]) -> Reply | None:
+            if actor.model == "m":
+                actor.model = "other"
+                return None
+            return Reply(CHAT)
+
+        actor.act = swapped
+        acting.clock.time += 5
+        with pytest.raises(StoppedError, match=r"has changed from openai id=m to openai id=other"):
+            await ask(acting)
+        with pytest.raises(StoppedError, match="has changed"):
+            await ask(acting)
+
+
+async def test_a_model_that_is_gone_ends_the_job_or_its_server_alone() -> None:
+    gone = Reply({"error": "model 'm' not found"}, 404)
+    async with Actor(lambda _: gone) as bad, Actor() as good:
+        async with pooled(bad.url) as acting:
+            with pytest.raises(StoppedError, match=r"can't go on.*not found"):
+                await ask(acting)
+        bad.bodies.clear()
+        async with pooled(bad.url, good.url, concurrency=2) as acting:
+            await asyncio.gather(*(ask(acting, text) for text in texts(20)))
+            assert len(bad.bodies) <= 2
+            assert any("left out" in line for line in acting.said)
+
+
+async def test_gets_may_answer_while_completions_hang() -> None:
+    async with Actor() as actor, pooled(actor.url, seconds=0.02) as acting:
+        actor.gate.clear()
+        calls = [asyncio.create_task(ask(acting, text)) for text in texts(8)]
+        await until(lambda: acting.pool.waits is not None)
+        # Nobody is fooled by /v1/models: it is probed with completions, one at a time.
+        trials = len(actor.bodies) - len(actor.asked)
+        while len(actor.bodies) - len(actor.asked) < trials + 2:
+            assert acting.pool.capacity == 0
+            await asyncio.sleep(0.001)
+        actor.gate.set()
+        await asyncio.gather(*calls)
+
+
+async def test_slowness_does_not_become_a_storm_of_retries() -> None:
+    """A server that works on one request at a time although 16 come together (ollama#14510)."""
+    turn = asyncio.Lock()
+    arrived = finished = 0
+
+    class Serial(Actor):
+        async def handle(self, request: Any) -> Any:
+            nonlocal arrived, finished
+            if request.method == "GET":
+                return await super().handle(request)
+            arrived += 1
+            async with turn:
+                await asyncio.sleep(0.01)
+                response = await super().handle(request)
+                finished += 1
+                return response
+
+    async with Serial() as actor, pooled(actor.url, seconds=0.1) as acting:
+        await asyncio.gather(*(ask(acting, text) for text in texts(60)))
+        assert acting.endpoints[0].capacity.limit < 16
+        # What was in flight beyond the timeout is lost once; then the limit is low enough.
+        assert arrived < 60 + 40
+
+
+async def test_a_retry_after_is_waited_for_where_no_other_server_can_take_the_call() -> None:
+    replies = [Reply({"error": "slow down"}, 429, {"Retry-After": "7"})]
+
+    def act(_body: dict[str, Any]) -> Reply:
+        return replies.pop() if replies else Reply(CHAT)
+
+    async with Actor(act) as actor, pooled(actor.url) as acting:
+        await ask(acting)
+        assert acting.clock.slept[-1] == 7
+    replies.append(Reply({"error": "slow down"}, 429, {"Retry-After": "7"}))
+    async with Actor(act) as actor, Actor() as other, pooled(actor.url, other.url) as acting:
+        await ask(acting)
+        assert max(acting.clock.slept) < 1
+        assert len(other.asked) == 1
+
+
+async def test_a_server_that_turns_calls_away_gets_fewer() -> None:
+    async with Actor() as actor, pooled(actor.url) as acting:
+        actor.act = lambda _: BUSY
+        calls = [asyncio.create_task(ask(acting, text)) for text in texts(40)]
+        await until(lambda: not acting.endpoints[0].is_open)
+        actor.act = lambda _: Reply(CHAT)
+        await asyncio.gather(*calls)
+        assert acting.endpoints[0].capacity.generation == 1
+        assert acting.said == []
+
+
+async def test_a_server_that_was_down_at_the_start_joins_when_it_is_proved() -> None:
+    async with Actor() as one, Actor() as late, pooled(one.url, late.url, down=(1,)) as acting:
+        await until(lambda: acting.endpoints[1].limit > 0)
+        await asyncio.gather(*(ask(acting, text) for text in texts(32)))
+        assert len(late.asked) == len(one.asked) == 16
+
+
+async def test_a_late_server_with_another_model_stops_the_job_unless_it_is_equal() -> None:
+    async with Actor() as one, Actor(model="n") as late:
+        async with pooled(one.url, late.url, down=(1,)) as acting:
+            with pytest.raises(StoppedError, match="has changed"):
+                await ask_for_ever(acting)
+        async with pooled(one.url, late.url, down=(1,), equal=True) as acting:
+            await until(lambda: acting.endpoints[1].limit > 0)
+            await asyncio.gather(*(ask(acting, text) for text in texts(32)))
+            # Each is asked by its own name for the model.
+            assert {body["model"] for body in late.bodies} == {"n"}
+            assert {body["model"] for body in one.bodies} == {"m"}
+
+
+async def test_a_stop_sends_nothing_more_and_lets_calls_in_flight_end() -> None:
+    async with Actor() as actor, pooled(actor.url, concurrency=2) as acting:
+        actor.gate.clear()
+        calls = [asyncio.create_task(ask(acting, text)) for text in texts(5)]
+        await until(lambda: len(actor.bodies) >= 2)
+        acting.pool.stop()
+        actor.gate.set()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [isinstance(outcome, StoppedError) for outcome in outcomes] == [False] * 2 + [
+            True
+        ] * 3
+        assert len(actor.bodies) == 2
+
+
+async def test_a_connection_dropped_as_it_is_reused_is_not_the_server_being_down() -> None:
+    drops = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal drops
+        served = 0
+        while True:
+            try:
+                request = await read_request(reader)
+            except asyncio.IncompleteReadError:
+                return
+            if served >= 2 and request.startswith(b"POST"):
+                drops += 1
+                return
+            body = CHAT if request.startswith(b"POST") else {"data": [{"id": "m"}]}
+            writer.write(http(orjson.dumps(body)))
+            served += 1
+
+    async with raw(talk) as url, pooled(url) as acting:
+        for text in texts(6):
+            await ask(acting, text)
+            acting.clock.time += 10
+        assert drops > 0
+        assert acting.clock.slept == []
+
+
+CASES: dict[str, tuple[type[Exception], int]] = {
+    # What the pool raises, and how many requests of the window may have been made.
+    "server-001": (ContextOverflowError, 1),
+    "server-002": (ContextOverflowError, 1),
+    "server-004": (ContextOverflowError, 1),
+    "server-006": (ContextOverflowError, 1),
+    "server-017": (StoppedError, MAX_ATTEMPTS),
+    "server-018": (StoppedError, MAX_ATTEMPTS),
+    "server-021": (StoppedError, 1),
+    "server-025": (StoppedError, MAX_ATTEMPTS),
+    "server-032": (StoppedError, MAX_ATTEMPTS),
+    "server-033": (StoppedError, MAX_ATTEMPTS),
+    "server-034": (StoppedError, MAX_ATTEMPTS),
+    "server-037": (StoppedError, MAX_ATTEMPTS),
+    "server-038": (StoppedError, 1),
+    "server-039": (StoppedError, 1),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_every_recorded_failure_ends_within_bounds(shared_data: Path, case: str) -> None:
+    """A server that does nothing else: no endless retries, no answer made of an error."""
+    lines = (shared_data / "cases.jsonl").read_bytes().splitlines()
+    payload = next(row["payload"] for row in map(orjson.loads, lines) if row["id"] == case)
+    assert isinstance(payload, Mapping)
+    reply = Reply(
+        payload.get("body", payload), payload.get("status", 200), payload.get("headers", {})
+    )
+    kind, most = CASES[case]
+    async with Actor(lambda _: reply) as actor, pooled(actor.url) as acting:
+        with pytest.raises(kind) as caught:
+            await ask(acting)
+        assert type(caught.value) is kind
+        assert len(actor.asked) <= most
+        assert len(actor.bodies) < 60
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply({"error": "no such field"}, 422), RefusedError),
+        (Reply({"choices": []}), BadResponseError),
+    ],
+)
+async def test_what_only_one_request_brings_is_that_request_s_error(
+    reply: Reply, kind: type[ServerError]
+) -> None:
+    def act(body: dict[str, Any]) -> Reply:
+        return reply if "odd" in body["messages"][0]["content"] else Reply(CHAT)
+
+    async with Actor(act) as actor, pooled(actor.url) as acting:
+        odd = asyncio.create_task(ask(acting, "odd"))
+        while not odd.done():
+            await ask(acting, "usual")
+        with pytest.raises(kind):
+            await odd
+        assert acting.endpoints[0].is_open
