@@ -13,6 +13,7 @@ from batchrank.errors import BudgetSpentError, ServerError
 from batchrank.keys import answer_key
 from batchrank.prompts.render import QueryTexts
 from batchrank.readings.base import Way
+from batchrank.second import prompt_after
 from batchrank.slots import Priority
 from batchrank.store.store import Store, StoredAnswer
 from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
@@ -110,30 +111,35 @@ class Asker:
         reader = way.reader
         wanted = reader.wanted(window)
         prompt = reader.prompt(texts, window, way.means)
+        used, second = None, None
+        fault: ServerError | None = None
         try:
-            stored = await self._answer(way, prompt, priority)
+            used = await self._answer(way, prompt, priority)
         except ServerError as error:
+            fault = error
             outcome = unanswered(window, error.kind)
-            return Asked(window, outcome, wanted, None, (), str(error), error.kind)
-        outcome = reader.read(window, stored.answer)
-        consulted: tuple[StoredAnswer, ...] = (stored,)
-        if self._manner.re_ask and outcome.status is Status.FALLBACK:
-            second = reader.second(texts, window, way.means, prompt, stored.answer)
-            if second is not None:
-                self._count_unsent(1)
-                try:
-                    again = await self._answer(way, second, priority)
-                except ServerError:
-                    pass  # the first answer stands, and says why it is a fallback
-                else:
-                    consulted = (stored, again)
-                    other = reader.read(window, again.answer)
-                    if other.status is not Status.FALLBACK:
-                        stored = again
-                        outcome = replace(
-                            other, status=Status.REPAIRED, notes=(*other.notes, "asked-again")
-                        )
-        return Asked(window, outcome, wanted, stored, consulted)
+            second = prompt_after(error, reader, texts, window, way.means, prompt)
+        else:
+            outcome = reader.read(window, used.answer)
+            if outcome.status is Status.FALLBACK:
+                second = reader.second(texts, window, way.means, prompt, used.answer)
+        consulted = () if used is None else (used,)
+        if self._manner.re_ask and second is not None:
+            self._count_unsent(1)
+            try:
+                again = await self._answer(way, second, priority)
+            except ServerError:
+                pass  # what the first request came to stands, and says why
+            else:
+                consulted = (*consulted, again)
+                other = reader.read(window, again.answer)
+                if other.status is not Status.FALLBACK:
+                    notes = (*other.notes, "asked-again")
+                    other = replace(other, status=Status.REPAIRED, notes=notes)
+                if used is None or other.status is not Status.FALLBACK:
+                    used, outcome, fault = again, other, None
+        said = (str(fault), fault.kind) if fault is not None else (None, None)
+        return Asked(window, outcome, wanted, used, consulted, *said)
 
     async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""

@@ -152,9 +152,9 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-def texts(query: str = "q") -> QueryTexts:
+def texts(query: str = "q", more: str = "") -> QueryTexts:
     """A query with the documents a to d."""
-    candidates = tuple(Document(docid, f"text of {docid}") for docid in "abcd")
+    candidates = tuple(Document(docid, f"text of {docid} {more}") for docid in "abcd")
     return QueryTexts(Request(Query("1", query), candidates), 4, Cut(TokenCounter(), 50))
 
 
@@ -314,7 +314,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("error", "kind"),
         [
-            (ContextOverflowError("too long"), "context"),
+            (ContextOverflowError("too long", prompt_tokens=9000, context=256), "context"),
             (RefusedError("no"), "refused"),
             (BadResponseError("HTML"), "bad-response"),
         ],
@@ -421,6 +421,62 @@ class TestReask:
 
         assert len(backend.sent) == 1
         assert asked.permutation.status is Status.FALLBACK
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            ContextOverflowError("too long"),
+            ContextOverflowError("", prompt_tokens=200, context=180),
+        ],
+    )
+    async def test_a_prompt_that_is_too_long_is_asked_again_with_shorter_documents(
+        self, store: Store, error: ServerError
+    ) -> None:
+        long = texts("q", "word " * 40)
+        backend = FakeBackend(
+            lambda prompt: error if prompt.text == backend.sent[0].text else "2,1"
+        )
+        asker = asker_of(backend, store)
+
+        (asked,) = await asker.ask_round([window()], long, NOW)
+        (again,) = await asker.ask_round([window()], long, NOW)
+
+        first, second, *more = (prompt.text for prompt in backend.sent)
+        assert 0.5 * len(first) < len(second) < 0.95 * len(first)
+        assert (asked.permutation.status, asked.permutation.order) == (
+            Status.REPAIRED,
+            tuple("bacd"),
+        )
+        assert (asked.fault, asked.fault_kind) == (None, None)
+        # The shorter one is kept under its own key; the longer one is still too long.
+        assert more == [first]
+        assert again.permutation == asked.permutation
+
+    async def test_what_can_t_be_shortened_enough_is_not_asked_again(self, store: Store) -> None:
+        error = ContextOverflowError("too long", prompt_tokens=9000, context=256)
+        backend = FakeBackend(lambda _: error)
+
+        (asked,) = await ask(asker_of(backend, store))
+
+        assert len(backend.sent) == 1
+        assert (asked.permutation.status, asked.fault_kind) == (Status.ERROR, "context")
+
+    async def test_a_body_that_is_no_answer_is_asked_for_as_text(self, store: Store) -> None:
+        backend = FakeBackend(
+            lambda prompt: (
+                BadResponseError("no choice")
+                if prompt.form is not Form.TEXT and prompt not in PROBES
+                else "1"
+                if prompt in PROBES
+                else "[2] > [1]"
+            )
+        )
+
+        (asked,) = await ask(asker_of(backend, store))
+
+        assert asked.permutation.status is Status.REPAIRED
+        assert "asked-again" in asked.permutation.notes
+        assert [prompt.form for prompt in backend.sent].count(Form.TEXT) == 1
 
     async def test_a_second_request_that_is_refused_leaves_the_first_answer(
         self, store: Store

@@ -42,7 +42,7 @@ LAYERS = (
         "fit incremental readings strategies trial",
         is_pure=True,
     ),
-    layer("the settings of a stage", "stagespec", is_pure=True),
+    layer("the settings of a stage, a second request", "second stagespec", is_pure=True),
     layer(
         "settings, files, servers, the store",
         "backends clock formats jobspec logs slots spool stopping store",

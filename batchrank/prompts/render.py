@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from dataclasses import dataclass
 
 from batchrank.prompts.neutral import neutral
@@ -45,6 +47,14 @@ class QueryTexts:
             document.docid: cut.counter.cut(neutral(_text(document)[:longest]), cut.max_doc_tokens)
             for document in request.candidates[:depth]
         }
+
+    def shortened(self, share: float) -> QueryTexts:
+        """The same with only the first `share` of each document's characters."""
+        other = copy(self)
+        other._shown = {
+            docid: text[: math.ceil(len(text) * share)] for docid, text in self._shown.items()
+        }
+        return other
 
     def shown(self, window: Window) -> list[str]:
         """The texts of a window's documents in the order of the prompt."""
