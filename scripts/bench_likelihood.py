@@ -59,13 +59,14 @@ async def main() -> None:
     parser.add_argument("--depth", type=int, default=40)
     parser.add_argument("--max-doc-tokens", type=int, default=120)
     parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--url", help="a llama.cpp server that has MODEL, in place of our own")
     options = parser.parse_args()
     start, end = map(int, options.queries.split(":"))
     requests = read_requests(options.data, options.depth)[start:end]
     qrels = read_qrels(options.data)
     judged = {request.query.qid: qrels[request.query.qid] for request in requests}
     async with EmbeddedServer() as server:
-        url = await server.start(options.model, CONTEXT, options.slots)
+        url = options.url or await server.start(options.model, CONTEXT, options.slots)
         backend = OpenAIBackend(BackendOptions(url))
         await backend.describe()
         for name in options.template or ["likelihood-en"]:
