@@ -19,6 +19,7 @@ from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration, printable
 from batchrank.errors import UsageError
 from batchrank.formats.rows import encode_jsonl
+from batchrank.formats.wording import counted
 from batchrank.progress import read_status
 from batchrank.replay import Replayed, replay
 from batchrank.results import Format, make_row, write_results
@@ -42,8 +43,8 @@ def status(
             return
         typer.echo(
             f"running (process {running['process']}): {running['state']}, "
-            f"{running['known'] + running['finished']} queries finished, "
-            f"{running['spent']['calls']} calls, {duration(running['seconds'])}"
+            f"{running['told']} finished, "
+            f"{counted(running['spent']['calls'], 'call')}, {duration(running['seconds'])}"
             + (f", {duration(running['seconds_left'])} left" if running["seconds_left"] else "")
         )
         return
@@ -133,6 +134,8 @@ def _print_window(count: int, asked: Replayed) -> None:
     typer.echo(f"  shown   {printable(shown)}")
     named = permutation.order[: permutation.named]
     typer.echo(f"  named   {printable(', '.join(named)) or 'none'}")
+    if permutation.scores is not None:
+        typer.echo(f"  scores  {', '.join(f'{score:.3f}' for score in permutation.scores)}")
     if asked.answer is not None:
         typer.echo(f"  answer  {printable(asked.answer.text)!r}")
         if asked.answer.reasoning:

@@ -122,8 +122,10 @@ def test_an_explanation_is_kept_and_shown(rows: list[Row], source: Path) -> None
 def test_scores_are_shown_by_inspect(rows: list[Row], source: Path) -> None:
     with serving(judge(rows, kind="llama.cpp")) as server:
         ranked(server, source, *POINTWISE, "likelihood")
-    shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite"), "--json").json
+    look = ("inspect", "q1", "--store", source.with_suffix(".sqlite"))
+    shown = batchrank(*look, "--json").json
 
+    assert batchrank(*look).out.decode().count("  scores  -") == 12
     scores = {
         window["window"]["shown"][0]: window["permutation"]["scores"][0]
         for window in shown["asked"]
