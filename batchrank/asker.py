@@ -11,6 +11,7 @@ from batchrank.backends.base import Call
 from batchrank.endpoints import Pool
 from batchrank.errors import BudgetSpentError, ServerError
 from batchrank.keys import answer_key
+from batchrank.logs import about_window
 from batchrank.prompts.render import QueryTexts
 from batchrank.readings.base import Way
 from batchrank.second import prompt_after
@@ -97,7 +98,11 @@ class Asker:
         """
         self._count_unsent(len(windows))
         outcomes = await asyncio.gather(
-            *(self._ask(window, texts, priority) for window in windows), return_exceptions=True
+            *(
+                about_window(place, self._ask(window, texts, priority))
+                for place, window in enumerate(windows)
+            ),
+            return_exceptions=True,
         )
         asked = []
         for outcome in outcomes:

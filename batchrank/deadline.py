@@ -15,7 +15,8 @@ _SAME_NIGHT_SECONDS = 23 * 3600.0
 _ENOUGH_TO_JUDGE = 8
 """Finished queries before the pace of a job is trusted."""
 _SMOOTHING = 1 / 8
-_DEVIATIONS = 2.0
+_DEVIATIONS = 1.0
+"""Few: a query that is too late after all loses nothing, its answers are in the store."""
 
 
 def parse_clock(text: str) -> time:
@@ -66,8 +67,8 @@ class Pace:
     """Learns how long queries take, on a clock that never jumps.
 
     `seconds` is the time that is left when it is made, None where there is no end. A query's time
-    is estimated as TCP does its time-out: a smoothed mean and some mean deviations
-    (Jacobson 1988; RFC 6298), so that it follows a server that slows down.
+    is estimated as TCP does its time-out, by a smoothed mean and mean deviation (Jacobson 1988;
+    RFC 6298), so that it follows a server that slows down.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -75,7 +76,7 @@ class Pace:
         self._end = None if seconds is None else self._begun + seconds
         self._mean: float | None = None
         self._deviation = 0.0
-        self._first_start: float | None = None
+        self._first_finish: float | None = None
         self._finished = 0
 
     @property
@@ -92,15 +93,14 @@ class Pace:
 
     def start(self) -> float:
         """Note that a query starts; what is returned is for `finish`."""
-        now = monotonic()
-        if self._first_start is None:
-            self._first_start = now
-        return now
+        return monotonic()
 
     def finish(self, started: float) -> None:
         """Note that a query that started then is finished."""
-        seconds = monotonic() - started
+        now = monotonic()
+        seconds = now - started
         self._finished += 1
+        self._first_finish = self._first_finish or now
         if self._mean is None:
             self._mean, self._deviation = seconds, seconds / 2
         else:
@@ -108,9 +108,9 @@ class Pace:
             self._deviation += _SMOOTHING * 2 * (abs(error) - self._deviation)
             self._mean += _SMOOTHING * error
 
-    def misses(self, waiting: int) -> bool:
-        """Whether `waiting` more queries will not be finished in time at the pace so far."""
+    def misses(self, unfinished: int) -> bool:
+        """Whether so many queries will not be finished in time, at the pace since the first was."""
         left = self.left
-        if left is None or self._finished < _ENOUGH_TO_JUDGE or self._first_start is None:
+        if left is None or self._first_finish is None or self._finished < _ENOUGH_TO_JUDGE:
             return False
-        return waiting * (monotonic() - self._first_start) / self._finished > left
+        return unfinished * (monotonic() - self._first_finish) / (self._finished - 1) > left

@@ -13,6 +13,7 @@ from batchrank.errors import NoServerError, ServerError
 from batchrank.forecast import Forecast, forecast
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec, load_templates
+from batchrank.outlook import Outlook, look_ahead
 from batchrank.preflight import Profile, preflight
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.sanity import sanity_requests
@@ -42,13 +43,13 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an examination found; `forecast` and `hours` only where an input was given."""
+    """What an examination found; `forecast` and `outlook` only where an input was given."""
 
     url: str
     profile: Profile
     speed: Speed
     forecast: Forecast | None = None
-    hours: float | None = None
+    outlook: Outlook | None = None
 
 
 async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None]) -> Findings:
@@ -68,12 +69,12 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
             speed = await _measure(connection, prompts, in_flight, spec.timeout)
         except ServerError as error:
             raise NoServerError(f"{connection.backend.url}: {error}") from error
-        hours = None
+        outlook = None
         if found is not None:
             # The same kind of calls at the same load: time goes with the tokens of the prompts.
             measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
-            hours = speed.seconds * found.prompt_tokens / measured / 3600
-        return Findings(connection.backend.url, profile, speed, found, hours)
+            outlook = await look_ahead(job, source or "-", found, measured / speed.seconds)
+        return Findings(connection.backend.url, profile, speed, found, outlook)
 
 
 async def _measure(

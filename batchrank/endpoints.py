@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 
@@ -20,6 +21,8 @@ from batchrank.errors import (
 )
 from batchrank.slots import Priority, Slots
 from batchrank.values import Answer, Prompt
+
+_log = logging.getLogger(__name__)
 
 _MOST_GROWTH = 4
 """A call that came too late gets twice the time, then four times, not more."""
@@ -140,6 +143,7 @@ class Pool:
                     return await self._attempt(endpoint, prompt, call, self._timeout * growth)
                 except ServerError as error:
                     fault = error
+                    _log.warning("call failed: %s", error, extra={"endpoint": endpoint.url})
             if not fault.retryable and not isinstance(fault, FatalServerError):
                 raise fault
             avoid = endpoint

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
@@ -23,6 +24,10 @@ _GENERATED = {"grammar": 2.0, "regex": 2.0, "json": 3.0, "text": 6.0}
 """Tokens an identifier takes in each form, separators in; JSON has a frame of about ten beside."""
 
 
+def _numbers() -> array[float]:
+    return array("d")
+
+
 @dataclass(slots=True)
 class Forecast:
     """Counts of one input; tokens are estimates in the model's own tokens."""
@@ -35,12 +40,14 @@ class Forecast:
     completion_tokens: int = 0
     largest_prompt: int = 0
     samples: list[Prompt] = field(default_factory=list, repr=False)
+    weights: array[float] = field(default_factory=_numbers, repr=False)
+    """Of each query."""
+    loads: array[float] = field(default_factory=_numbers, repr=False)
+    """Prompt tokens of each query."""
 
     def as_dict(self) -> dict[str, int]:
         """The counts, for --json."""
-        counts = asdict(self)
-        del counts["samples"]
-        return counts
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.type == "int"}
 
 
 class _Counts:
@@ -111,5 +118,8 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
                 found.failed += 1
                 continue
             found.queries += 1
+            before = found.prompt_tokens
             await reranker.rank(request, 0)
+            found.weights.append(request.weight)
+            found.loads.append(found.prompt_tokens - before)
     return found

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import orjson
+
+T = TypeVar("T")
+
+# Without a handler Python would print warnings by itself, between the lines of a progress bar.
+logging.getLogger("batchrank").addHandler(logging.NullHandler())
 
 FIELDS = ("job", "run", "qid", "window", "endpoint", "reason", "answer")
 """What a line may be about, beside `time`, `level`, `event` and `source`."""
@@ -25,6 +31,16 @@ _about: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # no
 def about(**fields: str | int) -> None:
     """Let all that this task and those it starts log from now on say what it is about."""
     _about.set({**_about.get(), **fields})
+
+
+async def about_window(place: int, work: Awaitable[T]) -> T:
+    """Await `work` in a task of its own; what it logs is about the window at `place` of a round.
+
+    The number of the round's first window is what the task that started it is about.
+    """
+    first = _about.get().get("window", 1)
+    about(window=first + place if isinstance(first, int) else place)
+    return await work
 
 
 class JsonFormatter(logging.Formatter):

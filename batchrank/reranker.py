@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from batchrank.asker import Asked
+from batchrank.logs import about
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
@@ -72,6 +73,7 @@ class Reranker:
         asked: list[Asked] = []
 
         async def ask(windows: Round, number: int) -> list[Permutation]:
+            about(window=len(asked) + 1)
             outcomes = await self._asker.ask_round(windows, texts, (-number, sequence))
             for window, outcome in enumerate(outcomes, len(asked) + 1):
                 _log_trouble(window, outcome)

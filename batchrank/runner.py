@@ -220,6 +220,7 @@ class Runner:
         room = asyncio.Semaphore(_OPEN_QUERIES)
         sequence = count()
         canaries = self._canaries
+        in_time = True
         self._progress.state = "ranking"
         async with asyncio.TaskGroup() as group:
             try:
@@ -229,7 +230,8 @@ class Runner:
                         canaries = None
                     await self._stopping.unless(self._room(room))
                     if not self._pace.has_room:
-                        raise StoppedError("the time that is left is not enough for another query")
+                        in_time = False
+                        break  # what is open may go on to its end, or until the time is up
                     if rerankers is None and self._settled(new) is None:
                         profile = await self._stopping.unless(session.open(resuming=resuming))
                         if replace(job, profile=profile).key != job.key:
@@ -242,6 +244,9 @@ class Runner:
                     await asyncio.sleep(0)  # lets it say how many windows it brings
             except BatchrankError as error:
                 self.stop(error)
+        if not in_time:
+            late = "the time that is left is not enough for another query"
+            self._stopping.stop(StoppedError(late))
         return None
 
     async def _judge(self, run: Run, canaries: Canaries) -> None:
@@ -320,7 +325,7 @@ class Runner:
         """Whether a query that starts now should do without its optional passes."""
         if rerankers.reduced is None or self._intake is None:
             return False
-        return self._pace.misses(self._intake.left)
+        return self._pace.misses(self._intake.left + len(self._queries))
 
     def _count(self, ranked: RankedQuery) -> None:
         progress = self._progress

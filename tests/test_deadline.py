@@ -39,7 +39,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "3", "h", "3x", "-1h", "1m1h", "3 h"])
 def test_no_duration(text: str) -> None:
-    with pytest.raises(UsageError, match="write it like 3h"):
+    with pytest.raises(UsageError, match="write it like"):
         parse_duration(text)
 
 
@@ -108,8 +108,8 @@ def test_a_server_that_slows_down_is_noticed(clock: Time) -> None:
         started = pace.start()
         clock.now += seconds
         pace.finish(started)
-    clock.now = 2000.0 - 24
-    assert pace.left == 24
+    clock.now = 2000.0 - 15
+    assert pace.left == 15
     assert not pace.has_room
 
 

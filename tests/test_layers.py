@@ -33,8 +33,8 @@ LAYERS = (
     layer("the vocabulary", "__init__ errors values", is_pure=True),
     layer(
         "text, numbers and order",
-        "agreement answers backoff breaker capacity complaints deadline endpointspec evaluation fusion keys "
-        "prompts quiet sanity significance",
+        "agreement answers backoff breaker capacity complaints deadline endpointspec evaluation "
+        "fusion keys prompts quiet sanity significance",
         is_pure=True,
     ),
     layer(
@@ -58,7 +58,7 @@ LAYERS = (
     layer("one window, one job", "asker job neighbour"),
     layer("one query, the servers of a run", "progress reranker session"),
     layer("an input", "forecast intake"),
-    layer("how a run ends", "verdict"),
+    layer("how long it takes, how it ends", "outlook verdict"),
     layer("a run", "runner"),
     layer("an examination, which measures as a run would", "doctor"),
     layer("the command line", "cli"),

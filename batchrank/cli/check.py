@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
+from batchrank.cli.summary import outlook_lines
 from batchrank.cli.talk import Talk, duration
 from batchrank.doctor import Findings, examine
 from batchrank.formats.check import check_lines
@@ -56,6 +58,8 @@ def doctor(
     window_size: options.WindowSize = None,
     max_doc_tokens: options.MaxDocTokens = None,
     template: options.Template = None,
+    deadline: options.Deadline = None,
+    time_limit: options.TimeLimit = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Prove that the model server can do a job, measure it, and estimate the hours for QUERIES.
@@ -89,7 +93,8 @@ def _as_dict(findings: Findings) -> dict[str, object]:
         "prompt_tokens_per_second": round(speed.prompt_tokens, 1),
         "completion_tokens_per_second": round(speed.completion_tokens, 1),
         "forecast": findings.forecast.as_dict() if findings.forecast else None,
-        "hours": findings.hours,
+        "hours": findings.outlook.hours if findings.outlook else None,
+        "outlook": asdict(findings.outlook) if findings.outlook else None,
     }
 
 
@@ -108,12 +113,14 @@ def _lines(findings: Findings) -> list[str]:
         f"tokens/s, {speed.in_flight} calls in flight",
     ]
     lines += [f"warning     {warning}" for warning in profile.warnings]
-    if findings.forecast is not None and findings.hours is not None:
+    if findings.forecast is not None and findings.outlook is not None:
         found = findings.forecast
         lines.append(
             f"job         {found.queries:,} queries, {found.calls:,} calls, "
-            f"{found.prompt_tokens:,} prompt tokens: about {duration(findings.hours * 3600)}"
+            f"{found.prompt_tokens:,} prompt tokens: about "
+            f"{duration(findings.outlook.hours * 3600)}"
         )
+        lines += [f"night       {line}" for line in outlook_lines(findings.outlook)]
     if not profile.warnings:
         lines.append("all is well")
     return lines

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
+
 import typer
 
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
-from batchrank.forecast import forecast
+from batchrank.cli.summary import outlook_lines
+from batchrank.cli.talk import duration
+from batchrank.forecast import Forecast, forecast
 from batchrank.job import Job
 from batchrank.jobspec import JobSpec, load_templates
+from batchrank.outlook import Outlook, look_ahead
 from batchrank.preflight import Profile
+from batchrank.store.history import last_pace
+from batchrank.store.store import Store
 from batchrank.values import Form
 
 
@@ -29,9 +37,9 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
         max_doc_tokens=spec.max_doc_tokens,
         token_ratio=1.0,
     )
-    found = run_loop(forecast(Job(spec, templates, profile), source))
+    found, outlook = run_loop(_looked_ahead(Job(spec, templates, profile), source))
     if as_json:
-        print_json(found.as_dict())
+        print_json({**found.as_dict(), "outlook": asdict(outlook) if outlook else None})
         return
     typer.echo(f"queries            {found.queries:>14,}")
     if found.failed:
@@ -41,4 +49,25 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
     typer.echo(f"prompt tokens      {found.prompt_tokens:>14,}  (estimated)")
     typer.echo(f"generated tokens   {found.completion_tokens:>14,}  (estimated)")
     typer.echo(f"largest prompt     {found.largest_prompt:>14,}  tokens (estimated)")
-    typer.echo("no model was asked; `batchrank doctor FILE` measures how long it takes")
+    if outlook is None:
+        typer.echo("no model was asked; `batchrank doctor FILE` measures how long it takes")
+        return
+    typer.echo(
+        f"at the pace of the last run in {spec.store} about {duration(outlook.hours * 3600)}, "
+        "less what the store already holds"
+    )
+    for line in outlook_lines(outlook):
+        typer.echo(line)
+
+
+async def _looked_ahead(job: Job, source: str) -> tuple[Forecast, Outlook | None]:
+    """The forecast, and the outlook at the pace of the last run that asked anything."""
+    found = await forecast(job, source)
+    if not await asyncio.to_thread(job.spec.store.is_file):
+        return found, None
+    store = await Store.open(job.spec.store)
+    try:
+        pace = await last_pace(store)
+    finally:
+        await store.close()
+    return found, await look_ahead(job, source, found, pace) if pace else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from batchrank.cli.talk import duration, printable
+from batchrank.outlook import Outlook
 from batchrank.store.store import Totals
 from batchrank.values import QueryStatus
 from batchrank.verdict import Report
@@ -59,6 +60,24 @@ def summary_lines(report: Report) -> list[str]:
         lines.append("  nothing is lost: the same command goes on where this one stopped")
     elif report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")
+    return lines
+
+
+def outlook_lines(outlook: Outlook) -> list[str]:
+    """What a night can hold, and what would make all of a job fit; nothing without a deadline."""
+    if outlook.seconds_left is None:
+        return []
+    left = duration(outlook.seconds_left)
+    if outlook.queries == 1:
+        return [f"fits into the {left} that are left"]
+    lines = [
+        f"{left} are left: {outlook.queries:.0%} of the queries will be done, "
+        f"{outlook.weight:.0%} of their weight"
+    ]
+    lines += [
+        f"all would fit with {choice.flags}: about {duration(choice.hours * 3600)}"
+        for choice in outlook.fitting
+    ]
     return lines
 
 

@@ -206,3 +206,15 @@ async def rankings(store: Store, keys: Iterable[bytes]) -> list[RankedQuery]:
     """The rankings with these keys, as far as they are there."""
     rows = await store.select_in("SELECT packed FROM rankings WHERE key", keys)
     return [unpack(row[0]) for row in rows]
+
+
+async def last_pace(store: Store) -> float | None:
+    """Prompt tokens a second of the last run that asked a model; None where there is none."""
+    rows = await store.select(
+        "SELECT prompt_tokens / seconds FROM (SELECT "
+        "json_extract(summary, '$.prompt_tokens') AS prompt_tokens, "
+        "json_extract(summary, '$.seconds') AS seconds, id FROM runs) "
+        "WHERE prompt_tokens > 0 AND seconds > 0 ORDER BY id DESC LIMIT 1",
+        (),
+    )
+    return float(rows[0][0]) if rows else None

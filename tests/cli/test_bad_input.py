@@ -78,7 +78,7 @@ ODD: dict[bytes, str | None] = {
     b'{"qid": "a", "query": "x", "documents": ["a", "b"], "weight": -1}': "weight",
     b'{"qid": "a", "query": "x", "documents": ["a", "b"], "weight": "much"}': "weight",
     b'{"qid": "a", "query": "x", "documents": ["a", "b"], "weight": true}': "weight",
-    b'{"qid": "a", "query": "x", "candidates": ["b", {"docid": 1, "doc": "", "score": NaN}]}': None,
+    b'{"qid": "a", "query": "x", "candidates": ["b", {"docid": 9, "doc": "", "score": NaN}]}': None,
     b'{"qid": "a", "query": "x", "candidates": [{"docid": "d", "score": NaN}]}': "text",
     b'{"qid": "a", "query": "x", "candidates": [{"docid": "d", "score": -Infinity}]}': "text",
     b'{"qid": "a", "query": "\\ud800", "documents": ["a", "b"]}': "encoding",
