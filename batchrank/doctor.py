@@ -43,9 +43,13 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an examination found; `forecast` and `outlook` only where an input was given."""
+    """What an examination found; `forecast` and `outlook` only where an input was given.
+
+    `readings` are the stages' by their names in a job spec.
+    """
 
     url: str
+    readings: tuple[str, ...]
     profile: Profile
     speed: Speed
     forecast: Forecast | None = None
@@ -69,12 +73,13 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
             speed = await _measure(connection, prompts, in_flight, spec.timeout)
         except ServerError as error:
             raise NoServerError(f"{connection.backend.url}: {error}") from error
+        readings = tuple(stage.answer for stage in spec.stages)
         outlook = None
         if found is not None:
             # The same kind of calls at the same load: time goes with the tokens of the prompts.
             measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
             outlook = await look_ahead(job, source or "-", found, measured / speed.seconds)
-        return Findings(connection.backend.url, profile, speed, found, outlook)
+        return Findings(connection.backend.url, readings, profile, speed, found, outlook)
 
 
 async def _measure(

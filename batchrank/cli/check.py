@@ -104,10 +104,11 @@ def _lines(findings: Findings) -> list[str]:
         f"server      {findings.url} ({profile.kind})",
         f"model       {profile.model}",
         f"identity    {profile.identity}",
-        f"answers     {profile.form}" + ("" if profile.form == "text" else ", constrained"),
+        f"answers     {', '.join(findings.readings)}"
+        + ("" if profile.form == "text" else f", as {profile.form}, constrained"),
         f"context     {profile.context or 'not disclosed'} tokens a slot",
         f"slots       {profile.slots or 'not disclosed'}",
-        f"windows     {profile.window_size} documents of at most {profile.max_doc_tokens} tokens",
+        f"windows     at most {profile.window_size} documents of {profile.max_doc_tokens} tokens",
         f"tokens      {profile.token_ratio} of this model's for one estimated",
         f"speed       {speed.prompt_tokens:,.0f} prompt + {speed.completion_tokens:,.1f} generated "
         f"tokens/s, {speed.in_flight} calls in flight",
