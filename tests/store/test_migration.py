@@ -6,7 +6,9 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import aiosqlite
 import pytest
 
 from batchrank.errors import StoreError
@@ -99,3 +101,22 @@ async def test_a_store_that_stays_busy_is_named_and_nothing_is_lost(
         with pytest.raises(StoreError, match="another program holds it"):
             await store.add_answer(b"key", 1, Answer("paid for"))
     await store.add_answer(b"key", 1, Answer("paid for"))
+
+
+async def test_a_disk_that_can_not_have_a_wal_is_used_without(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = aiosqlite.connect
+
+    def without_shared_memory(file: Path, **options: Any) -> aiosqlite.Connection:
+        return plain(f"file:{file}?vfs=unix-dotfile", uri=True, **options)
+
+    monkeypatch.setattr("batchrank.store.connection.aiosqlite.connect", without_shared_memory)
+    store = await Store.open(path, create=True)
+    try:
+        assert await store.select("PRAGMA journal_mode", ()) == [("delete",)]
+        assert await store.select("PRAGMA synchronous", ()) == [(2,)]  # FULL
+        await store.add_answer(b"key", 1, Answer("kept"))
+        assert await store.find_answer(b"key") is not None
+    finally:
+        await store.close()
