@@ -14,7 +14,7 @@ from batchrank.formats.trec import read_qrels
 from batchrank.jobspec import JobSpec
 from batchrank.keys import short_hash
 from batchrank.replay import replay
-from batchrank.store.history import bad_queries, failed_queries, last_accepted, pairs, queries_of
+from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
 from batchrank.store.store import Run, Store, Totals
 from batchrank.values import QueryStatus, RankedQuery, Status, Tally
 
@@ -73,7 +73,7 @@ async def rejections(
             f"{failed} of {queries} queries ({failed / queries:.1%}) failed; --max-failed allows "
             f"{spec.max_failed:.1%}"
         )
-        found.append(Rejection(reason, await _failures(store, run)))
+        found.append(Rejection(reason))
     if canaries is not None and (worse := await worse_canaries(store, run, canaries)):
         found.append(worse)
     if spec.min_overlap is not None and (out := await _out_of_line(store, run, spec.min_overlap)):
@@ -142,15 +142,6 @@ async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejectio
 def _scores(order: Sequence[int], ranked: RankedQuery) -> dict[str, float]:
     """docid → score, falling with the rank; `order` are places in `ranked.docids`."""
     return {ranked.docids[place]: float(-rank) for rank, place in enumerate(order)}
-
-
-async def _failures(store: Store, run: Run) -> tuple[str, ...]:
-    examples: list[str] = []
-    async for line, ranked in failed_queries(store, run.id):
-        examples.append(f"line {line}: {ranked.error_kind}: {ranked.error}")
-        if len(examples) == _EXAMPLES:
-            break
-    return tuple(examples)
 
 
 async def _out_of_line(store: Store, run: Run, allowed: float) -> Rejection | None:

@@ -12,7 +12,11 @@ from typing import Any
 import orjson
 
 from batchrank.asker import Spent
+from batchrank.formats.wording import counted
 from batchrank.values import Tally
+
+_MEANINGFUL = 5
+"""Queries after which the time that is left can be told."""
 
 
 @dataclass(slots=True)
@@ -51,10 +55,18 @@ class Progress:
         return self.share_read * (self.lines - self.open) / self.lines
 
     @property
+    def told(self) -> str:
+        """Queries that are finished, of how many where all were read."""
+        done = self.known + self.finished
+        if self.share_read == 1.0:
+            return f"{done:,} of {counted(self.lines, 'query', 'queries')}"
+        return counted(done, "query", "queries")
+
+    @property
     def seconds_left(self) -> float | None:
         """At the pace so far, by what this run had to do itself."""
         done = self.share_done
-        if not done or not self.finished:
+        if not done or self.finished < _MEANINGFUL:
             return None
         ranked = done - (self.share_read or 0.0) * self.known / self.lines
         return self.seconds * (1 - done) / ranked if ranked > 0 else None
@@ -71,6 +83,7 @@ def write_status(store: Path, progress: Progress) -> None:
     scratch = path.with_name(f"{path.name}.new")
     fields = {**asdict(progress), "process": os.getpid(), "written": time.time()}
     fields |= {"seconds": progress.seconds, "seconds_left": progress.seconds_left}
+    fields["told"] = progress.told
     with contextlib.suppress(OSError):
         scratch.write_bytes(orjson.dumps(fields))
         scratch.replace(path)

@@ -48,7 +48,7 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
             else:
                 # An answer that was asked anew for another ranking is no longer there.
                 fault = next(faults) if stored == 0 else "its answer is no longer in the store"
-                outcome = unanswered(window, "unavailable")
+                outcome = unanswered(window, "no answer")
             windows.append(Replayed(number, window, outcome, reader.wanted(window), answer, fault))
         return [replayed.permutation for replayed in windows[-len(asked) :]]
 

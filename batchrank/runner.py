@@ -14,7 +14,13 @@ from batchrank.asker import Asker, Manner
 from batchrank.clock import SystemClock
 from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
 from batchrank.endpoints import Pool
-from batchrank.errors import BatchrankError, RejectedError, StoppedError, StoreInUseError
+from batchrank.errors import (
+    BatchrankError,
+    RejectedError,
+    StoppedError,
+    StoreError,
+    StoreInUseError,
+)
 from batchrank.formats.lines import read_lines
 from batchrank.formats.wording import displayable
 from batchrank.gates import Canaries, is_hopeless, worse_canaries
@@ -28,7 +34,7 @@ from batchrank.progress import Progress, write_status
 from batchrank.reranker import Reranker, settled
 from batchrank.session import Session
 from batchrank.stopping import Stopping
-from batchrank.store.connection import is_there
+from batchrank.store.connection import file_number, is_there
 from batchrank.store.history import last_night, show_instead
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Run, Store
@@ -39,6 +45,7 @@ GRACE_SECONDS = 25.0
 """How long a clean stop waits for calls in flight; Kubernetes kills after 30, systemd after 90."""
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
+_TICK_SECONDS = 1.0
 _LOCK_SECONDS = 1.0
 """How often a store that is in use is tried again."""
 
@@ -361,11 +368,20 @@ class Runner:
         return report
 
     async def _keep_ticking(self) -> None:
+        place = self._spec.store
+        opened = await asyncio.to_thread(file_number, place)
         while True:
             self._update_progress()
             self._tick(self._progress)
-            await asyncio.to_thread(write_status, self._spec.store, self._progress)
-            await asyncio.sleep(1)
+            await asyncio.to_thread(write_status, place, self._progress)
+            if await asyncio.to_thread(file_number, place) != opened:
+                self.stop(
+                    StoreError(
+                        f"store {place} was deleted or replaced while it was in use: what this run "
+                        "committed is lost; run the same command again"
+                    )
+                )
+            await asyncio.sleep(_TICK_SECONDS)
 
     def _update_progress(self) -> None:
         progress = self._progress

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
+from batchrank.causes import Cause, chance_of_repeating, failures, silences
 from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.formats.wording import counted, displayable
 from batchrank.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.intake import Intake
 from batchrank.jobspec import JobSpec
@@ -19,6 +21,11 @@ from batchrank.store.history import (
     coverage,
 )
 from batchrank.store.store import Run, Store, Totals
+from batchrank.values import QueryStatus, Tally
+
+_CAUSES = 10
+_ENOUGH_ANSWERS = 20
+"""From so many on it is no accident that answers repeat the order of their prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,8 @@ class Report:
     """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences.
 
     `coverage` tells how much is done, where not all is; `changes` what is new in the input since
-    the last run, where it was read to its end both times.
+    the last run, where it was read to its end both times. `failures` tell why lines failed,
+    `silences` what servers said in place of an answer.
     """
 
     run: Run
@@ -36,6 +44,9 @@ class Report:
     totals: Totals
     progress: Progress
     warnings: list[str]
+    failures: list[Cause]
+    silences: list[Cause]
+    store: str
     output: str | None
     left_out: list[str]
     coverage: Coverage | None = None
@@ -64,8 +75,11 @@ class Report:
             "prompt_tokens": spent.usage.prompt_tokens,
             "completion_tokens": spent.usage.completion_tokens,
             "seconds": round(self.progress.seconds, 3),
+            "store": self.store,
             "output": self.output,
             "left_out": self.left_out,
+            "failures": [asdict(cause) for cause in self.failures],
+            "silences": [asdict(cause) for cause in self.silences[:_CAUSES]],
             "warnings": self.warnings,
         }
 
@@ -85,14 +99,20 @@ async def conclude(
 
     Raises DiskError, StoreError, and UsageError where a gate can't be applied.
     """
+    totals = await store.totals(run.id)
+    warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
     report = Report(
         run=run,
         exit_code=0,
         reasons=[],
         examples=[],
-        totals=await store.totals(run.id),
+        totals=totals,
         progress=progress,
-        warnings=[f"{n} queries: {text}" for text, n in intake.warnings.items()],
+        warnings=[*warnings, *await _repeated_orders(store, run, totals.tally)],
+        failures=await failures(store, run) if QueryStatus.FAILED in totals.queries else [],
+        silences=await silences(store, run) if totals.tally.error else [],
+        # The first run of a store makes it.
+        store=displayable(str(store.path)) + (", created" if run.id == 1 else ""),
         output=None,
         left_out=[],
         changes=await changes(store, run) if intake.is_read else None,
@@ -103,28 +123,44 @@ async def conclude(
         examples: tuple[str, ...] = ()
         if isinstance(stopped, RejectedError):
             examples = await _why_rejected(store, run, canaries)
+        done = await coverage(store, run.id)
         report = replace(
             report,
             exit_code=stopped.exit_code,
             reasons=[str(stopped)],
             examples=list(examples),
-            coverage=await coverage(store, run.id) if isinstance(stopped, StoppedError) else None,
+            coverage=done if isinstance(stopped, StoppedError) else None,
         )
+        if not isinstance(stopped, RejectedError) or done.done < done.lines or not intake.is_read:
+            return report
     else:
         found = await rejections(store, run, spec, report.totals, canaries)
-        written = rejected_name(output) if found else output
-        left_out: list[str] = []
-        if written is not None:
-            left_out = await write_results(store, run, written, spec.format, spec.top_k)
         report = replace(
             report,
             exit_code=RejectedError.exit_code if found else 0,
             reasons=[rejection.reason for rejection in found],
             examples=[example for rejection in found for example in rejection.examples],
-            output=written,
-            left_out=left_out,
         )
-    return report
+    written = rejected_name(output) if report.exit_code else output
+    if written is None:
+        return report
+    left_out = await write_results(store, run, written, spec.format, spec.top_k)
+    return replace(report, output=displayable(written), left_out=left_out)
+
+
+async def _repeated_orders(store: Store, run: Run, tally: Tally) -> list[str]:
+    """A warning where answers repeat the order of their prompts much more often than by chance."""
+    answered = tally.ok + tally.repaired
+    if answered < _ENOUGH_ANSWERS or tally.unmoved <= answered / 2:
+        return []
+    chance = await chance_of_repeating(store, run)
+    share = tally.unmoved / answered
+    if share <= (1 + chance) / 2:
+        return []
+    return [
+        f"{tally.unmoved:,} of {answered:,} answers only repeat the order of the prompt "
+        f"({share:.0%}, by chance {chance:.0%}): the model may not rank at all"
+    ]
 
 
 async def _why_rejected(store: Store, run: Run, canaries: Canaries | None) -> tuple[str, ...]:

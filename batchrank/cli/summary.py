@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from batchrank.cli.talk import duration, printable
+from batchrank.formats.wording import counted
 from batchrank.outlook import Outlook
 from batchrank.store.store import Totals
 from batchrank.values import QueryStatus
 from batchrank.verdict import Report
 
-_UNMOVED_WARNING = 0.5
+_SHOWN = 3
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -18,7 +19,10 @@ def summary_lines(report: Report) -> list[str]:
     progress, spent = report.progress, report.progress.spent
     lines = totals_lines(report.totals)
     if progress.known:
-        lines.append(f"  already finished before this run: {progress.known} queries, no call")
+        lines.append(
+            f"  already finished before this run: "
+            f"{counted(progress.known, 'query', 'queries')}, no call"
+        )
     if (changes := report.changes) and (changes.changed or changes.gone):
         lines.append(
             f"  the input since the last run: {changes.changed:,} changed or new lines, "
@@ -29,27 +33,26 @@ def summary_lines(report: Report) -> list[str]:
     if report.reduced:
         lines.append(f"  ranked without optional passes, for lack of time: {report.reduced:,}")
     lines.append(
-        f"  spent: {spent.calls:,} calls, {spent.usage.prompt_tokens:,} prompt + "
+        f"  spent: {counted(spent.calls, 'call')}, {spent.usage.prompt_tokens:,} prompt + "
         f"{spent.usage.completion_tokens:,} generated tokens, {duration(progress.seconds)}"
     )
     if spent.saved or spent.retries:
-        lines.append(f"  saved by the store: {spent.saved:,} calls; retries: {spent.retries:,}")
-    tally = report.totals.tally
-    answered = tally.ok + tally.repaired
-    if answered and tally.unmoved > _UNMOVED_WARNING * answered:
         lines.append(
-            f"  warning: {tally.unmoved} of {answered} answers only repeat the order of the prompt "
-            f"({tally.unmoved / answered:.0%}): the model may not rank at all"
+            f"  saved by the store: {counted(spent.saved, 'call')}; retries: {spent.retries:,}"
         )
+    lines.append(f"  store: {report.store}")
     lines += [f"  warning: {warning}" for warning in report.warnings]
+    lines += _cause_lines(report)
     if report.left_out:
-        lines.append(f"  left out of the output: {len(report.left_out)} rows")
-        lines += [f"    {reason}" for reason in report.left_out[:3]]
+        lines.append(f"  left out of the output: {counted(len(report.left_out), 'row')}")
+        lines += [f"    {reason}" for reason in report.left_out[:_SHOWN]]
     if report.exit_code == 3:
         lines += [f"  rejected: {printable(reason)}" for reason in report.reasons]
         lines += [f"    for example {printable(example)}" for example in report.examples]
         if report.output is not None:
             lines.append(f"  the result is kept aside in {report.output}")
+        else:
+            lines.append("  nothing is written; see `batchrank inspect QID` or `batchrank export`")
     elif report.exit_code == 75:
         lines += [f"  stopped: {printable(reason)}" for reason in report.reasons]
         if (done := report.coverage) and done.lines:
@@ -60,6 +63,21 @@ def summary_lines(report: Report) -> list[str]:
         lines.append("  nothing is lost: the same command goes on where this one stopped")
     elif report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")
+    return lines
+
+
+def _cause_lines(report: Report) -> list[str]:
+    """Why lines failed, and what servers said in place of answers."""
+    lines = [
+        f"  failed, {cause.reason}: {cause.count:,}, for example {printable(cause.examples[0])}"
+        for cause in report.failures[:_SHOWN]
+    ]
+    if any(cause.of_input for cause in report.failures) and report.run.input != "-":
+        lines.append(f"    `batchrank check {printable(report.run.input)}` says all of a file")
+    if silences := report.silences:
+        said = "; ".join(printable(cause.reason) for cause in silences[:_SHOWN])
+        count = counted(report.totals.tally.error, "window")
+        lines.append(f"  {count} without an answer, for example: {said}")
     return lines
 
 
@@ -85,10 +103,10 @@ def totals_lines(totals: Totals) -> list[str]:
     """Queries by status and windows by how they ended."""
     queries = sum(totals.queries.values())
     tally = totals.tally
-    lines = [f"{queries:,} queries: {_counts(totals.queries) or 'none'}"]
+    lines = [f"{counted(queries, 'query', 'queries')}: {_counts(totals.queries) or 'none'}"]
     if tally.windows:
         lines.append(
-            f"  {tally.windows:,} windows: {tally.ok:,} ok, {tally.repaired:,} repaired, "
+            f"  {counted(tally.windows, 'window')}: {tally.ok:,} ok, {tally.repaired:,} repaired, "
             f"{tally.fallback:,} fallback, {tally.error:,} error; "
             f"{tally.unmoved:,} in the prompt's order, {tally.thin:,} named less than half"
         )

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from batchrank.formats.wording import counted
 from batchrank.progress import Progress
 
 _SECONDS_A_LINE = 60.0
@@ -73,9 +74,11 @@ class Talk:
 def told(progress: Progress) -> str:
     """One line: queries, windows, fallback rate, tokens a second, time left."""
     tally, spent = progress.tally, progress.spent
-    parts = [f"{progress.waits or progress.state}: {progress.known + progress.finished} queries"]
+    parts = [f"{progress.waits or progress.state}: {progress.told}"]
     if tally.windows:
-        parts.append(f"{tally.windows} windows, {tally.bad / tally.windows:.1%} fallback")
+        parts.append(
+            f"{counted(tally.windows, 'window')}, {tally.bad / tally.windows:.1%} fallback"
+        )
     if spent.calls and progress.seconds > 0:
         read = spent.usage.prompt_tokens / progress.seconds
         written = spent.usage.completion_tokens / progress.seconds

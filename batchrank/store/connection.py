@@ -30,6 +30,11 @@ def store_errors(path: Path) -> Iterator[None]:
             remedy = "free space on its disk and run the same command again; nothing is lost"
         elif "readonly" in text or "read-only" in text or "permission" in text:
             remedy = "make the file and its folder writable, or choose another with --store"
+        elif "disk i/o" in text or "file too large" in text:
+            remedy = (
+                "its disk failed, or a quota or a limit on file sizes (ulimit -f) is reached: "
+                "raise it and run the same command again; what was committed is kept"
+            )
         elif "locked" in text or "busy" in text:
             remedy = "another program holds it; close it and run the same command again"
         elif "malformed" in text or "not a database" in text or "corrupt" in text:
@@ -90,6 +95,15 @@ def is_there(path: Path) -> bool:
     if head and head != _MAGIC:
         raise UsageError(f"{path} is not a batchrank store; choose another file with --store")
     return True
+
+
+def file_number(path: Path) -> tuple[int, int] | None:
+    """What tells one file from another that takes its name; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _prepare(path: Path, create: bool) -> bool:

@@ -138,6 +138,16 @@ async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, Ran
     return [(line, unpack(packed)) for line, packed in rows]
 
 
+async def asked_queries(store: Store, run: int, count: int) -> list[RankedQuery]:
+    """The first `count` queries of a run that a model answered for."""
+    rows = await store.select(
+        f"SELECT packed FROM {_FOUND} WHERE run = ? AND ok + repaired > 0 "  # noqa: S608 - fixed
+        "ORDER BY position LIMIT ?",
+        (run, count),
+    )
+    return [unpack(row[0]) for row in rows]
+
+
 async def failed_queries(store: Store, run: int) -> AsyncIterator[tuple[int, RankedQuery]]:
     """The failed queries of a run with their line numbers, in input order."""
     after = -1

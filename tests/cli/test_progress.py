@@ -38,8 +38,8 @@ def test_away_from_a_terminal_it_tells_once_a_minute(
     lines = err.splitlines()
     assert len(lines) == 4  # after 60, 120, 180 and 240 s
     assert lines[0] == (
-        "batchrank: ranking: 300 queries · 1000 windows, 5.0% fallback · 2,000+100 tokens/s · "
-        "16/20 in flight · 30 s left"
+        "batchrank: ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
+        " · 16/20 in flight · 30 s left"
     )
 
 

@@ -62,13 +62,33 @@ def test_a_hopeless_run_stops_early(tmp_path: Path) -> None:
 
 
 def test_a_model_that_repeats_the_prompts_order_is_noticed(tmp_path: Path) -> None:
-    rows = requests(queries=3, candidates=12)
+    rows = requests(queries=7, candidates=12)
     source = written(tmp_path / "in.jsonl", rows)
     # A bias that drowns every gain: the first of a prompt is best, the second next.
     with serving(judge(rows, bias="first", bias_strength=1000.0)) as server:
         ended = Shell(tmp_path, server.url).run(source)
     assert ended.code == 0, ended.err
-    assert "9 of 9 answers only repeat the order of the prompt (100%)" in ended.err
+    assert "21 of 21 answers only repeat the order of the prompt (100%, by chance" in ended.err
+    few = written(tmp_path / "few.jsonl", rows[:3])
+    with serving(judge(rows, bias="first", bias_strength=1000.0)) as server:
+        assert "only repeat" not in Shell(tmp_path, server.url).run(few).err
+
+
+def test_pairs_repeat_their_order_half_the_time_by_chance(tmp_path: Path) -> None:
+    rows = requests(queries=6, candidates=6)
+    source = written(tmp_path / "in.jsonl", rows)
+    flags = ("--strategy", "pairwise", "--depth", "6")
+    with serving(judge(rows)) as server:
+        ended = Shell(tmp_path, server.url).run(source, *flags)
+    assert ended.code == 0, ended.err
+    assert "only repeat" not in ended.err
+
+
+def test_a_model_that_only_echoes_ranks_no_better_than_its_prompts(tmp_path: Path) -> None:
+    rows = requests(queries=3, candidates=12)
+    source = written(tmp_path / "in.jsonl", rows)
+    with serving(judge(rows, bias="first", bias_strength=1000.0)) as server:
+        ended = Shell(tmp_path, server.url).run(source)
     assert "no better than chance" not in ended.err
 
 
