@@ -266,7 +266,10 @@ def test_a_store_has_one_runner_who_can_be_watched_and_stopped_at_once(job: Job)
         assert _status(job)["process"] == process.pid
         said = batchrank("status", "--store", job.store)
         assert said.code == 0
-        assert f"running (process {process.pid}): ranking, 1 of 6 queries finished" in said.out.decode()
+        assert (
+            f"running (process {process.pid}): ranking, 1 of 6 queries finished"
+            in said.out.decode()
+        )
 
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
