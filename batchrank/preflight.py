@@ -45,6 +45,8 @@ class Profile:
     token_ratio: float
     top_logprobs: int = 0
     warnings: tuple[str, ...] = ()
+    readable: bool = True
+    """Whether the model's answers to the known queries could be read, at least one a stage."""
 
     @property
     def letters(self) -> int:
@@ -103,6 +105,7 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
         max_doc_tokens=fit.max_doc_tokens,
         token_ratio=next((one.token_ratio for one in rehearsals if one.token_ratio), 1.0),
         top_logprobs=top_logprobs,
+        readable=all(one.readable for one in rehearsals),
     )
     for stage in spec.stages:
         if stage.answer == "logprobs" and min(stage.window_size, fit.window_size) > profile.letters:

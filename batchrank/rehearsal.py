@@ -21,10 +21,14 @@ from batchrank.values import Answer, Permutation, Prompt, Request, Status
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """`token_ratio` is the server's count of tokens over the estimate, 0 where it counts none."""
+    """`token_ratio` is the server's count of tokens over the estimate, 0 where it counts none.
+
+    `readable`: at least one answer could be read.
+    """
 
     token_ratio: float
     warnings: tuple[str, ...]
+    readable: bool
 
 
 @dataclass(slots=True)
@@ -78,7 +82,7 @@ async def rehearse(
     estimated = sum(estimate(text_of(prompt)) for prompt in heard.prompts)
     # Two digits keep keys stable.
     ratio = round(min(3.0, max(0.5, counted / estimated)), 2) if counted else 0.0
-    return Rehearsal(ratio, tuple(warnings))
+    return Rehearsal(ratio, tuple(warnings), len(unusable) < len(heard.answers))
 
 
 async def _rank(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,13 +10,25 @@ import typer
 
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
+from batchrank.cli.run import run
+from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import outlook_lines
 from batchrank.cli.talk import Talk, duration
 from batchrank.doctor import Findings, examine
+from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
 from batchrank.formats.lines import read_lines
+from batchrank.formats.wording import counted
 from batchrank.jobspec import load_spec
+
+_NO_MATTER = frozenset(
+    (
+        *("output", "store", "wait_for_lock", "log_format"),
+        *("max_fallback", "max_failed", "gate_qrels", "min_overlap"),
+    )
+)
+"""Settings of a run that change neither what a server must be able to do nor what a job takes."""
 
 
 def check(
@@ -36,30 +49,14 @@ def check(
     raise typer.Exit(2 if report.failures else 0)
 
 
+@settings_of(run, without=_NO_MATTER)
 def doctor(
+    settings: Mapping[str, object],
     queries: Annotated[
         str | None,
         typer.Argument(metavar="[QUERIES]", help="Say how long this input will take."),
     ] = None,
     job: options.SpecFile = None,
-    limit: options.Limit = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
-    timeout: options.Timeout = None,
-    insecure: options.Insecure = None,
-    thinking: options.Thinking = None,
-    preset: options.Preset = None,
-    strategy: options.Strategy = None,
-    answer: options.AnswerKind = None,
-    window_size: options.WindowSize = None,
-    max_doc_tokens: options.MaxDocTokens = None,
-    template: options.Template = None,
-    deadline: options.Deadline = None,
-    time_limit: options.TimeLimit = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Prove that the model server can do a job, measure it, and estimate the hours for QUERIES.
@@ -68,19 +65,18 @@ def doctor(
 
       batchrank doctor
       batchrank doctor queries.jsonl --job jobs/nightly.toml
+
+    Exit code 4 where a job could not start, or no answer could be read.
     """
-    flags = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
-    spec = load_spec(job, flags)
+    spec = load_spec(job, settings)
     with Talk() as talk:
         findings = run_loop(examine(spec, queries, talk.say))
     if as_json:
         print_json(_as_dict(findings))
-        return
-    for line in _lines(findings):
-        typer.echo(line)
-
-
-_NOT_SETTINGS = ("queries", "job", "as_json")
+    else:
+        for line in _lines(findings):
+            typer.echo(line)
+    raise typer.Exit(0 if findings.profile.readable else NoServerError.exit_code)
 
 
 def _as_dict(findings: Findings) -> dict[str, object]:
@@ -106,7 +102,8 @@ def _lines(findings: Findings) -> list[str]:
         f"identity    {profile.identity}",
         f"answers     {', '.join(findings.readings)}"
         + ("" if profile.form == "text" else f", as {profile.form}, constrained"),
-        f"context     {profile.context or 'not disclosed'} tokens a slot",
+        "context     "
+        + (f"{profile.context:,} tokens a slot" if profile.context else "not disclosed"),
         f"slots       {profile.slots or 'not disclosed'}",
         f"windows     at most {profile.window_size} documents of {profile.max_doc_tokens} tokens",
         f"tokens      {profile.token_ratio} of this model's for one estimated",
@@ -122,6 +119,13 @@ def _lines(findings: Findings) -> list[str]:
             f"{duration(findings.outlook.hours * 3600)}"
         )
         lines += [f"night       {line}" for line in outlook_lines(findings.outlook)]
-    if not profile.warnings:
-        lines.append("all is well")
+    lines.append(_verdict(findings))
     return lines
+
+
+def _verdict(findings: Findings) -> str:
+    if not findings.profile.readable:
+        return "not fit: no answer of the trial can be read as a ranking"
+    if warnings := len(findings.profile.warnings):
+        return f"fit, but see the {counted(warnings, 'warning')} above"
+    return "all is well"

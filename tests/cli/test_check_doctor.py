@@ -63,6 +63,33 @@ def test_doctor_proves_and_measures(source: Path, server: JudgeServer, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "calls"),
+    [
+        (["--strategy", "sliding", "--stride", "3"], 9),
+        (["--passes", "forward,reverse"], 18),
+        (["--merge-passes", "forward,reverse"], 12),
+        (["--depth", "6"], 3),
+        (["--limit", "1"], 3),
+        (["--answer", "full", "--winners", "1", "--top-k", "1"], 9),
+    ],
+)
+def test_doctor_takes_every_flag_that_changes_what_a_job_takes(
+    source: Path, server: JudgeServer, flags: list[str], calls: int
+) -> None:
+    given = (source, "--base-url", server.url, "--window-size", "6", "--json", *flags)
+    found = batchrank("doctor", *given)
+    assert found.code == 0, found.err
+    assert found.json["forecast"]["calls"] == calls
+    assert batchrank("doctor", *given, "-o", "out").code == 2
+
+
+def test_doctor_says_where_a_context_is_not_disclosed(rows: list[Row]) -> None:
+    with serving(judge(rows, kind="openai")) as server:
+        said = batchrank("doctor", "--base-url", server.url).out.decode()
+    assert "context     not disclosed\n" in said
+
+
 def test_doctor_estimates_by_what_it_measured(source: Path, rows: list[Row]) -> None:
     with serving(judge(rows, call_seconds=0.05, slots=2)) as slow:
         flags = ("--base-url", slow.url, "--window-size", "6", "--concurrency", "2")
@@ -72,26 +99,38 @@ def test_doctor_estimates_by_what_it_measured(source: Path, rows: list[Row]) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "said", "verdict"),
     [
-        ({"constraints": frozenset()}, "the server does not constrain answers"),
-        ({"context": 1500}, "documents are cut to 80 tokens and windows to"),
+        (
+            {"constraints": frozenset()},
+            "the server does not constrain answers",
+            "fit, but see the 1 warning above",
+        ),
+        (
+            {"context": 1500},
+            "documents are cut to 80 tokens and windows to",
+            "fit, but see the 1 warning above",
+        ),
         (
             {"constraints": frozenset(), "malformed_rate": 1.0, "malformed": ("prose",)},
             "4 of 4 trial answers can't be read, for example 'All 4 passages",
+            "not fit: no answer of the trial can be read as a ranking",
         ),
     ],
 )
 def test_doctor_and_run_warn_alike(
-    source: Path, rows: list[Row], tmp_path: Path, settings: dict[str, Any], said: str
+    source: Path, rows: list[Row], tmp_path: Path, settings: dict[str, Any], said: str, verdict: str
 ) -> None:
     with serving(judge(rows, **settings)) as server:
         at = ("--base-url", server.url)
         found = batchrank("doctor", *at)
+        report = batchrank("doctor", *at, "--json")
         ended = batchrank("run", source, *at, "--store", tmp_path / "store")
-    assert found.code == 0, found.err
+    fit = verdict.startswith("fit")
+    assert found.code == report.code == (0 if fit else 4), found.err
+    assert report.json["readable"] is fit
     assert said in found.out.decode()
-    assert "all is well" not in found.out.decode()
+    assert found.out.decode().splitlines()[-1] == verdict
     assert said in ended.err
 
 
