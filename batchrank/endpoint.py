@@ -10,7 +10,7 @@ from batchrank.backends.base import Backend, Call
 from batchrank.breaker import Breaker
 from batchrank.capacity import Capacity
 from batchrank.clock import Clock
-from batchrank.errors import FatalServerError, StoppedError
+from batchrank.errors import BadResponseError, FatalServerError, StoppedError
 from batchrank.trial import proves
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
@@ -93,7 +93,7 @@ class Endpoint:
         asked = self._worded(trial)
         answer = await self.backend.send(self.backend.encode(asked), seconds)
         if not proves(answer, asked):
-            raise FatalServerError("It does not answer in the form that the others answer in.")
+            raise BadResponseError("it does not answer in the form that the job is asked in")
 
     def _own(self, prompt: Prompt, call: Call) -> Call:
         assert self._info is not None

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _MOST_GROWTH = 4
 """A call that came too late gets twice the time, then four times, not more."""
+_MOST_STEPS = 5
+"""Doublings of the delay between probes: one in 4 to 8 s harms no server."""
 _FORGIVEN = 3
 """Servers that went down while a request was with them, before it is held to be the cause."""
 
@@ -65,7 +67,7 @@ class Pool:
         self._complaint = ""
         for endpoint in endpoints:
             if not endpoint.is_open:
-                self.watch(self._revive(endpoint, 0.0))
+                self.watch(self._revive(endpoint, 0.0, told=False))
 
     @property
     def capacity(self) -> int:
@@ -151,7 +153,7 @@ class Pool:
                 growth = min(growth * 2, _MOST_GROWTH)
             if not endpoint.is_open:
                 # The server's failure, not the request's: unless it takes one down after another.
-                if _is_down(fault):
+                if _may_be_the_cause(fault):
                     forgiven += 1
                 if forgiven <= _FORGIVEN:
                     attempts = 0
@@ -193,7 +195,7 @@ class Pool:
 
     def _failed(self, endpoint: Endpoint, error: ServerError, generation: int) -> None:
         overloaded = isinstance(error, OverloadedError)
-        if isinstance(error, UnavailableError) and error.loading:
+        if isinstance(error, UnavailableError) and (error.loading or error.unreached):
             opened = endpoint.breaker.trip()
         else:
             opened = endpoint.breaker.failed(overloaded=overloaded)
@@ -205,7 +207,7 @@ class Pool:
             if not overloaded:
                 self._say(f"{endpoint.url} is left alone until it answers a probe: {error}")
             self._note_down(error)
-            self.watch(self._revive(endpoint, delay_of(1, asked, self._random)))
+            self.watch(self._revive(endpoint, delay_of(1, asked, self._random), told=True))
 
     def _note_down(self, error: ServerError) -> None:
         self._complaint = str(error)
@@ -222,7 +224,7 @@ class Pool:
             self._say(f"warning: {endpoint.url} can't be used and is left out: {error}")
             self._note_down(error)
 
-    async def _revive(self, endpoint: Endpoint, delay: float) -> None:
+    async def _revive(self, endpoint: Endpoint, delay: float, *, told: bool) -> None:
         """Probe until the server answers; stop the pool where none has for too long."""
         probes = 0
         while True:
@@ -244,9 +246,12 @@ class Pool:
                 self._lose(endpoint, error)
                 return
             except ServerError as error:
+                if not told:
+                    self._say(f"{endpoint.url} is left alone until it answers a probe: {error}")
+                told = True
                 self._note_down(error)
                 asked = error.retry_after if isinstance(error, UnavailableError) else None
-                delay = delay_of(probes, asked, self._random)
+                delay = delay_of(min(probes, _MOST_STEPS), asked, self._random)
             else:
                 break
         endpoint.breaker.close()
@@ -280,7 +285,8 @@ def _is_late(error: ServerError) -> bool:
     return isinstance(error, UnavailableError) and error.timed_out
 
 
-def _is_down(error: ServerError) -> bool:
-    """Whether the server failed, in place of saying that it loads or has too much to do."""
-    busy = isinstance(error, OverloadedError)
-    return not busy and not (isinstance(error, UnavailableError) and error.loading)
+def _may_be_the_cause(error: ServerError) -> bool:
+    """Whether a request may have brought a server down that then failed with this."""
+    if isinstance(error, UnavailableError):
+        return not (error.loading or error.unreached or isinstance(error, OverloadedError))
+    return True

@@ -104,6 +104,7 @@ class UnavailableError(ServerError):
         retry_after: float | None = None,
         loading: bool = False,
         timed_out: bool = False,
+        unreached: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -112,6 +113,8 @@ class UnavailableError(ServerError):
         """The model is still being loaded: waiting, not failing."""
         self.timed_out = timed_out
         """It was connected and did not answer in time: hung, or its queue is long."""
+        self.unreached = unreached
+        """Nobody took the connection: the request can't be the cause."""
 
 
 class OverloadedError(UnavailableError):

@@ -112,7 +112,7 @@ class Http:
             return await self._attempt_twice(method, path, body, seconds)
         except aiohttp.ConnectionTimeoutError as error:
             raise UnavailableError(
-                f"{self.url} took no connection within {CONNECT_SECONDS:g} s."
+                f"{self.url} took no connection within {CONNECT_SECONDS:g} s.", unreached=True
             ) from error
         except TimeoutError as error:
             raise UnavailableError(
@@ -130,7 +130,8 @@ class Http:
                     "smaller --concurrency"
                 ) from error
             raise UnavailableError(
-                f"The connection to {self.url} failed: {excerpt(str(error))}"
+                f"The connection to {self.url} failed: {excerpt(str(error))}",
+                unreached=isinstance(error, aiohttp.ClientConnectorError),
             ) from error
         except aiohttp.ClientError as error:
             raise BadResponseError(
