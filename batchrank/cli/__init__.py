@@ -14,8 +14,9 @@ from typer.exceptions import TyperException
 from batchrank import __version__
 from batchrank.cli import template
 from batchrank.cli.check import check, doctor
+from batchrank.cli.inspect import inspect
 from batchrank.cli.keep import backup
-from batchrank.cli.look import export, inspect, status
+from batchrank.cli.look import export, status
 from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
 from batchrank.cli.streams import fill_descriptors

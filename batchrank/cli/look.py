@@ -1,4 +1,4 @@
-"""`batchrank status`, `inspect` and `export`: look at a job, at one query, write it again."""
+"""`batchrank status` and `export`: look at a job, write its rankings again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from batchrank.causes import Cause, failures, fallbacks
@@ -18,15 +17,12 @@ from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration, printable
 from batchrank.errors import UsageError
-from batchrank.formats.rows import encode_jsonl
 from batchrank.formats.wording import counted
 from batchrank.progress import read_status
-from batchrank.replay import Replayed, replay
-from batchrank.results import Format, make_row, write_results
+from batchrank.results import Format, write_results
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.store import Run, Store, Totals
-from batchrank.values import RankedQuery
 
 _STORE = Path("batchrank.sqlite")
 
@@ -96,66 +92,6 @@ async def _status(path: Path, number: int | None) -> tuple[Run, Totals, list[Cau
         run = await store.run(number)
         totals = await store.totals(run.id)
         return run, totals, await failures(store, run), await fallbacks(store, run)
-    finally:
-        await store.close()
-
-
-def inspect(
-    qid: Annotated[str, typer.Argument(metavar="QID", help="The query to look at.")],
-    store: options.StoreFile = _STORE,
-    number: options.RunNumber = None,
-    top_k: Annotated[int, typer.Option("--top-k", help="Documents shown.")] = 20,
-    as_json: options.JsonFlag = False,
-) -> None:
-    """Show one query: where each document came from, and every window with its raw answer."""
-    run, found = run_loop(_inspect(store, number, qid))
-    for line, ranked, windows in found:
-        if as_json:
-            row = orjson.loads(encode_jsonl(make_row(line, ranked, run.settings), top_k))
-            print_json({**row, "line": line, "asked": [asdict(window) for window in windows]})
-            continue
-        typer.echo(f"{printable(ranked.qid)}: {printable(ranked.query)}")
-        typer.echo(f"line {line}, {ranked.status}, model {printable(run.settings['model'])}")
-        if ranked.error is not None:
-            typer.echo(f"{ranked.error_kind}: {printable(ranked.error)}")
-        for rank, place in enumerate(ranked.order[:top_k], 1):
-            typer.echo(f"{rank:>5} (was {place + 1:>3})  {printable(ranked.docids[place])}")
-        if (more := len(ranked.order) - top_k) > 0:
-            typer.echo(f"      and {more} more (--top-k)")
-        for count, window in enumerate(windows, 1):
-            _print_window(count, window)
-
-
-def _print_window(count: int, asked: Replayed) -> None:
-    permutation = asked.permutation
-    notes = f" ({', '.join(permutation.notes)})" if permutation.notes else ""
-    typer.echo(f"\nwindow {count}, round {asked.round + 1}: {permutation.status}{notes}")
-    shown = ", ".join(f"[{n}] {docid}" for n, docid in enumerate(asked.window.shown, 1))
-    typer.echo(f"  shown   {printable(shown)}")
-    named = permutation.order[: permutation.named]
-    typer.echo(f"  named   {printable(', '.join(named)) or 'none'}")
-    if permutation.scores is not None:
-        typer.echo(f"  scores  {', '.join(f'{score:.3f}' for score in permutation.scores)}")
-    if asked.answer is not None:
-        typer.echo(f"  answer  {printable(asked.answer.text)!r}")
-        if asked.answer.reasoning:
-            typer.echo(f"  thought {printable(asked.answer.reasoning[:500])!r}")
-    if asked.fault is not None:
-        typer.echo(f"  fault   {printable(asked.fault)}")
-
-
-async def _inspect(
-    path: Path, number: int | None, qid: str
-) -> tuple[Run, list[tuple[int, RankedQuery, list[Replayed]]]]:
-    store = await Store.open(path)
-    try:
-        run = await store.run(number)
-        found = await store.find_query(run.id, qid)
-        if not found:
-            raise UsageError(f"run {run.id} of store {path} has no query {qid!r}")
-        return run, [
-            (line, ranked, await replay(ranked, run.settings, store)) for line, ranked in found
-        ]
     finally:
         await store.close()
 

@@ -148,6 +148,15 @@ async def asked_queries(store: Store, run: int, count: int) -> list[RankedQuery]
     return [unpack(row[0]) for row in rows]
 
 
+async def on_line(store: Store, run: int, line: int) -> list[tuple[int, RankedQuery]]:
+    """What became of one line of a run's input, none where it has no ranking."""
+    rows = await store.select(
+        f"SELECT line, packed FROM {_FOUND} WHERE run = ? AND line = ?",  # noqa: S608 - fixed
+        (run, line),
+    )
+    return [(number, unpack(packed)) for number, packed in rows]
+
+
 async def failed_queries(store: Store, run: int) -> AsyncIterator[tuple[int, RankedQuery]]:
     """The failed queries of a run with their line numbers, in input order."""
     after = -1

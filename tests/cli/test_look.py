@@ -9,7 +9,7 @@ import pytest
 
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Result, Row, docids, rows_of, serving, windows, written
+from tests.cli.running import Result, Row, docids, judge, rows_of, serving, windows, written
 from tests.replay_server import ReplayServer
 
 ESCAPES = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]")
@@ -93,7 +93,40 @@ def test_inspect_shows_where_documents_came_from(done: Shell, tmp_path: Path) ->
 def test_inspect_of_an_unknown_query(done: Shell) -> None:
     absent = done.look("inspect", "q9")
     assert absent.code == 2
-    assert "has no query 'q9'" in absent.err
+    assert "has no query 'q9'\n" in absent.err
+    assert "has no query 'q1.'; did you mean 'q1'?" in done.look("inspect", "q1.").err
+    for given in ([], ["q1", "--line", "1"]):
+        neither = done.look("inspect", *given)
+        assert neither.code == 2
+        assert "by its QID, or by --line N" in neither.err
+
+
+def test_inspect_finds_a_line_that_has_no_qid(done: Shell, source: Path, rows: list[Row]) -> None:
+    written(source, [*rows, b"{torn"])
+    assert done.run(source).code == 3
+    text = _text(done.look("inspect", "--line", "4"))
+    assert text.startswith(
+        "no qid: no query\nline 4, failed, model judge\njson: The line is not JSON"
+    )
+    assert done.look("inspect", "--line", "2", "--json").json["qid"] == "q2"
+    absent = done.look("inspect", "--line", "5")
+    assert absent.code == 2
+    assert "has no ranking of line 5" in absent.err
+
+
+def test_an_identifier_takes_one_line_whatever_it_holds(
+    shell: Shell, rows: list[Row], tmp_path: Path
+) -> None:
+    row = rows[0]
+    row["query"] = {"qid": "q\n1\t", "text": "who\ntends"}
+    row["candidates"][0]["docid"] = "d\n1\t"
+    source = written(tmp_path / "odd.jsonl", [row])
+    with serving(judge([row])) as server:
+        assert Shell(tmp_path, server.url).run(source).code == 0
+    text = _text(shell.look("inspect", "q\n1\t"))
+    assert text.startswith("q\\n1\\t: who\\ntends\nline 1, ok")
+    assert ")  d\\n1\\t\n" in text
+    assert "[1] d\\n1\\t, " in text
 
 
 def test_nothing_a_user_or_a_model_wrote_reaches_the_terminal_raw(tmp_path: Path) -> None:
