@@ -75,7 +75,7 @@ def test_another_run_of_a_store_is_named_by_its_number(store: Path, judged: Path
         assert found["spending"]["paid"]["number"] == 6
     result = batchrank("eval", f"{store}#1", "--qrels", judged, "--run", "1")
     assert (result.code, "names a run already" in result.err) == (2, True)
-    assert batchrank("eval", f"{store}#7", "--qrels", judged).code == 1
+    assert batchrank("eval", f"{store}#7", "--qrels", judged).code == 2
 
 
 def test_two_runs_of_one_store_are_compared(store: Path) -> None:

@@ -172,7 +172,7 @@ def test_a_line_beyond_the_bound_is_cut_then_refused_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1000)
-    monkeypatch.setattr("batchrank.formats.requests.MAX_LINE", 1000)
+    monkeypatch.setattr("batchrank.formats.jsonline.MAX_LINE", 1000)
     long = b'{"query":{"qid":"long","text":"' + b"x" * 500_000 + b'"}}'
     got = read_bytes(tmp_path, GOOD + b"\n" + long + b"\n" + GOOD)
     assert [(line.number, len(line.data)) for line in got] == [(1, 48), (2, 1001), (3, 48)]
