@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from batchrank.deadline import parse_duration
 from batchrank.errors import LineError
@@ -23,6 +23,7 @@ from batchrank.redo import forget_fallbacks
 from batchrank.reranker import failed
 from batchrank.spool import Spool
 from batchrank.store.history import finish_reading, latest_rankings, left_out
+from batchrank.store.repeated import Repeated
 from batchrank.store.store import Known, Line, Run, Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
 from batchrank.values import Lineage, RankedQuery, Request
@@ -86,6 +87,8 @@ class Intake:
         self.warnings: Counter[str] = Counter()
         self.left = 0
         """Queries that were read and not yet yielded, where they are not yielded as they come."""
+        self.repeats: dict[str, Any] | None = None
+        """The summary of the run right before, where all lines are as they were in it."""
         self._source = source
         self._limit = limit
         self._store = store
@@ -130,8 +133,24 @@ class Intake:
         blocks = read_lines(self._source, self._limit)
         if self._limit is None:
             self._size = await asyncio.to_thread(_size, self._source)
+        earlier = None if self._order.again else await Repeated.find(self._store, self._run)
+        repeats = True
         while (block := await _in_daemon_thread(lambda: _digested(blocks))) is not None:
-            yield await self._take(block)
+            if earlier is not None:
+                found = [(raw.number, ranking_key(self._key, digest)) for raw, digest in block]
+                if await earlier.follow(found):
+                    self._advance(block)
+                    continue
+                await earlier.flush()
+            fresh, lines = await self._take(block)
+            repeats = False
+            if earlier is not None and not earlier.rejoins(lines):
+                earlier = None
+            yield fresh
+        if earlier is not None:
+            await earlier.flush()
+            if repeats and await earlier.is_whole(self.lines):
+                self.repeats = earlier.summary
         self.is_read = True
         if self._limit is None:
             await finish_reading(self._store, self._run.id, self.lines)
@@ -207,7 +226,14 @@ class Intake:
             known |= {key: replace(known[key], retry=True) for key in fell}
         return keys, known
 
-    async def _take(self, block: list[tuple[RawLine, bytes]]) -> list[_Fresh]:
+    def _advance(self, block: list[tuple[RawLine, bytes]]) -> None:
+        """Count lines that are known as a whole."""
+        self.lines += len(block)
+        self.known += len(block)
+        self.bytes_read += sum(len(raw.data) + 1 for raw, _ in block)
+
+    async def _take(self, block: list[tuple[RawLine, bytes]]) -> tuple[list[_Fresh], list[Line]]:
+        """Register the lines of a block; those that are to be ranked, and all."""
         keys, known = await self._look_up(block)
         items = [
             self._parse(raw, known.get(key)) for (raw, _), key in zip(block, keys, strict=True)
@@ -239,7 +265,7 @@ class Intake:
                 for key, ranked in failures.items()
             ),
         )
-        return list(fresh.values())
+        return list(fresh.values()), lines
 
     def _parse(self, raw: RawLine, known: Known | None) -> Known | Request | LineError:
         if known is not None and not known.retry:

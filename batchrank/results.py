@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from batchrank.errors import LineError
@@ -26,6 +29,24 @@ def default_output(source: str, form: Format) -> str:
 def rejected_name(output: str) -> str | None:
     """Where a result goes that passes no gate: nowhere if the output is a pipe."""
     return None if output == "-" else f"{output}.rejected"
+
+
+def state_of(path: str, form: Format, top_k: int | None) -> dict[str, object] | None:
+    """What tells whether the file written to `path` is still as it was; None for a pipe."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return {
+        "path": os.path.realpath(path),
+        "format": form,
+        "top_k": top_k,
+        "inode": found.st_ino,
+        "size": found.st_size,
+        "changed_ns": found.st_mtime_ns,
+    }
 
 
 async def write_results(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from batchrank.causes import Cause, chance_of_repeating, failures, silences
 from batchrank.errors import BatchrankError, RejectedError, StoppedError
@@ -11,7 +13,7 @@ from batchrank.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.intake import Intake
 from batchrank.jobspec import JobSpec
 from batchrank.progress import Progress
-from batchrank.results import rejected_name, write_results
+from batchrank.results import rejected_name, state_of, write_results
 from batchrank.store.history import (
     Changes,
     Coverage,
@@ -19,6 +21,8 @@ from batchrank.store.history import (
     count_of_incremental,
     count_of_other_jobs,
     coverage,
+    last_output,
+    remember_output,
 )
 from batchrank.store.store import Run, Store, Totals
 from batchrank.values import QueryStatus, Tally
@@ -99,7 +103,8 @@ async def conclude(
 
     Raises DiskError, StoreError, and UsageError where a gate can't be applied.
     """
-    totals = await store.totals(run.id)
+    counts = await _count(store, run, intake)
+    totals = counts.totals
     warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
     report = Report(
         run=run,
@@ -115,9 +120,9 @@ async def conclude(
         store=displayable(str(store.path)) + (", created" if run.id == 1 else ""),
         output=None,
         left_out=[],
-        changes=await changes(store, run) if intake.is_read else None,
-        reduced=await count_of_other_jobs(store, run),
-        incremental=await count_of_incremental(store, run.id),
+        changes=counts.changes,
+        reduced=counts.reduced,
+        incremental=counts.incremental,
     )
     if stopped is not None:
         examples: tuple[str, ...] = ()
@@ -144,7 +149,7 @@ async def conclude(
     written = rejected_name(output) if report.exit_code else output
     if written is None:
         return report
-    left_out = await write_results(store, run, written, spec.format, spec.top_k)
+    left_out = await _write(store, run, spec, written, intake.repeats)
     return replace(report, output=displayable(written), left_out=left_out)
 
 
@@ -161,6 +166,47 @@ async def _repeated_orders(store: Store, run: Run, tally: Tally) -> list[str]:
         f"{tally.unmoved:,} of {answered:,} answers only repeat the order of the prompt "
         f"({share:.0%}, by chance {chance:.0%}): the model may not rank at all"
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    totals: Totals
+    changes: Changes | None
+    reduced: int
+    incremental: int
+
+
+async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
+    """What a run holds; of one that repeats the run before, as that one counted it."""
+    if (known := intake.repeats) is not None:
+        queries = {QueryStatus(status): count for status, count in known["queries"].items()}
+        totals = Totals(queries, Tally(**known["windows"]))
+        return _Counts(totals, Changes(0, 0), known["reduced"], known["incremental"])
+    return _Counts(
+        totals=await store.totals(run.id),
+        changes=await changes(store, run) if intake.is_read else None,
+        reduced=await count_of_other_jobs(store, run),
+        incremental=await count_of_incremental(store, run.id),
+    )
+
+
+async def _write(
+    store: Store, run: Run, spec: JobSpec, path: str, repeats: dict[str, Any] | None
+) -> list[str]:
+    """Write a run's rows, but where the run before has written the same and nobody touched it."""
+
+    def state() -> dict[str, object] | None:
+        return state_of(path, spec.format, spec.top_k)
+
+    found = await asyncio.to_thread(state)
+    if repeats is not None and found is not None and found == await last_output(store, run):
+        left_out: list[str] = repeats["left_out"]
+    else:
+        left_out = await write_results(store, run, path, spec.format, spec.top_k)
+        found = await asyncio.to_thread(state)
+    if found is not None:
+        await remember_output(store, run.id, found)
+    return left_out
 
 
 async def _why_rejected(store: Store, run: Run, canaries: Canaries | None) -> tuple[str, ...]:

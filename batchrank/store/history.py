@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from batchrank.store.packing import unpack
 from batchrank.store.store import Run, Store
@@ -126,6 +129,22 @@ async def latest_rankings(
         *(run.job, run.fresh_since) * 2,
     )
     return {qid: (number, unpack(packed)) for qid, number, packed in rows}
+
+
+async def remember_output(store: Store, run: int, state: Mapping[str, object]) -> None:
+    """Keep how the output of a run was left."""
+    await store.write_rows(
+        "UPDATE runs SET written = ? WHERE id = ?", [(orjson.dumps(state).decode(), run)]
+    )
+
+
+async def last_output(store: Store, run: Run) -> dict[str, Any] | None:
+    """How the run of the job right before left its output, None where it wrote none."""
+    rows = await store.select(
+        "SELECT written FROM runs WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1",
+        (run.job, run.id),
+    )
+    return orjson.loads(rows[0][0]) if rows and rows[0][0] else None
 
 
 async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, RankedQuery]]:

@@ -77,6 +77,7 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX rankings_job;
     CREATE INDEX rankings_query ON rankings (job, qid, made_by);
     CREATE INDEX rankings_retry ON rankings (key) WHERE retry;
+    ALTER TABLE runs ADD COLUMN written TEXT;  -- JSON: how its output was left, to know it again
     """,
 )
 

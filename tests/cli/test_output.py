@@ -199,3 +199,28 @@ def test_the_summary_reads_as_json(source: Path, shell: Shell) -> None:
     assert Path(report["output"]).exists()
     again = shell.run(source, "--json").json
     assert (again["calls"], again["already_finished"]) == (0, 3)
+
+
+def test_an_output_that_nobody_touched_is_not_written_again(
+    shell: Shell, source: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.jsonl"
+    first = shell.run(source, "-o", output, "--json").json
+    made = output.stat()
+    wrote = output.read_bytes()
+
+    again = shell.run(source, "-o", output, "--json").json
+
+    assert output.stat() == made
+    for same in ("queries", "windows", "exit_code", "output"):
+        assert again[same] == first[same]
+    output.write_bytes(b"touched")
+    shell.run(source, "-o", output)
+    assert output.read_bytes() == wrote
+    shell.run(source, "-o", output, "--top-k", "2")
+    assert output.read_bytes() != wrote
+    shell.run(source, "-o", output)
+    assert output.read_bytes() == wrote
+    output.unlink()
+    shell.run(source, "-o", output)
+    assert output.read_bytes() == wrote

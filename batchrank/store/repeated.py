@@ -1,0 +1,87 @@
+"""Follows a job's last run for as long as an input repeats it, so that known lines cost little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from batchrank.store.store import Line, Run, Store
+
+
+class Repeated:
+    """The lines of the run right before, which ended with a ranking for each of them.
+
+    Lines that an input repeats are compared in the order in which they lie on the disk and copied
+    in one statement; looking each up by its key, and checking its qid, takes ten times as long.
+    """
+
+    def __init__(self, store: Store, run: Run, earlier: int, summary: dict[str, Any]) -> None:
+        self.summary = summary
+        """The earlier run's."""
+        self._store = store
+        self._run = run
+        self._earlier = earlier
+        self._position = 0
+        self._copied = 0
+        self._expected: list[Line] = []
+
+    @classmethod
+    async def find(cls, store: Store, run: Run) -> Repeated | None:
+        """None where the last run of the job did not end, or left lines without a ranking."""
+        rows = await store.select(
+            "SELECT id, exit, summary, (SELECT count(*) FROM lines WHERE run = runs.id) FROM runs "
+            "WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1",
+            (run.job, run.id),
+        )
+        if not rows or rows[0][1] not in (0, 3):
+            return None
+        summary = orjson.loads(rows[0][2])
+        ranked = sum(summary["queries"].values())
+        return cls(store, run, rows[0][0], summary) if ranked == rows[0][3] else None
+
+    async def follow(self, found: Sequence[tuple[int, bytes]]) -> bool:
+        """Whether the next lines are those of the earlier run, and none is to be ranked again.
+
+        `found` are (input line, key of the ranking). Where it is so they count as taken over.
+        """
+        rows = await self._store.select(
+            "SELECT position, line, qid, ranking, weight, EXISTS (SELECT 1 FROM rankings "
+            "INDEXED BY rankings_retry WHERE key = ranking AND retry) FROM lines "
+            "WHERE run = ? AND position >= ? ORDER BY position LIMIT ?",
+            (self._earlier, self._position, len(found)),
+        )
+        self._expected = [Line(*row[:-1]) for row in rows]
+        if any(row[-1] for row in rows):
+            return False
+        if [(line.line, line.ranking) for line in self._expected] != list(found):
+            return False
+        self._position += len(found)
+        return True
+
+    async def flush(self) -> None:
+        """Copy the lines that were taken over and are not yet the run's own."""
+        if self._copied < self._position:
+            await self._store.write_rows(
+                "INSERT INTO lines (run, position, line, qid, ranking, weight) "
+                "SELECT ?, position, line, qid, ranking, weight FROM lines "
+                "WHERE run = ? AND position >= ? AND position < ?",
+                [(self._run.id, self._earlier, self._copied, self._position)],
+            )
+        self._copied = self._position
+
+    def rejoins(self, lines: Sequence[Line]) -> bool:
+        """Whether lines that were taken in by themselves came out as in the earlier run.
+
+        Then those behind them can be followed again.
+        """
+        self._position = self._copied = self._position + len(lines)
+        return list(lines) == self._expected
+
+    async def is_whole(self, lines: int) -> bool:
+        """Whether the earlier run has no more than these `lines`."""
+        rows = await self._store.select(
+            "SELECT 1 FROM lines WHERE run = ? AND position >= ? LIMIT 1", (self._earlier, lines)
+        )
+        return not rows
