@@ -175,11 +175,11 @@ class _Gathered:
             return
         read.texts[qid] = text or ""
         if ranking:
-            read.scores[qid] = _falling(ranking)
+            read.scores[qid] = falling(ranking)
         if first_stage is None:
             read.is_cut = True
         elif first_stage:
-            self._first_stage[qid] = _falling(first_stage)
+            self._first_stage[qid] = falling(first_stage)
 
     def finish(self) -> None:
         """Settle whether the first stage is known: of all queries or of none."""
@@ -187,7 +187,8 @@ class _Gathered:
             self._read.first_stage = self._first_stage
 
 
-def _falling(ranking: Sequence[str]) -> dict[str, float]:
+def falling(ranking: Sequence[str]) -> dict[str, float]:
+    """Scores that put documents in this order."""
     return {docid: float(len(ranking) - place) for place, docid in enumerate(ranking)}
 
 

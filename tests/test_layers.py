@@ -33,8 +33,8 @@ LAYERS = (
     layer("the vocabulary", "__init__ errors values", is_pure=True),
     layer(
         "text, numbers and order",
-        "agreement answers backoff breaker capacity complaints deadline endpointspec evaluation "
-        "fusion keys prompts quiet sanity significance",
+        "agreement answers backoff bias breaker capacity complaints deadline endpointspec "
+        "evaluation fusion keys prompts quiet sanity significance",
         is_pure=True,
     ),
     layer(
@@ -49,7 +49,7 @@ LAYERS = (
     ),
     layer(
         "one server, or what one run left",
-        "connection endpoint rehearsal replay results runs ways",
+        "connection endpoint rehearsal replay results runs sampling ways",
     ),
     layer(
         "all servers of a job, what runs say",
@@ -60,7 +60,8 @@ LAYERS = (
     layer("an input", "forecast intake"),
     layer("how long it takes, how it ends", "outlook verdict"),
     layer("a run", "runner"),
-    layer("an examination, which measures as a run would", "doctor"),
+    layer("an examination, which measures as a run would", "doctor trials"),
+    layer("what many runs say", "diagnosis labelling noise tuning"),
     layer("the command line", "cli"),
     layer("the program", "__main__"),
 )

@@ -21,6 +21,7 @@ from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
 from batchrank.cli.streams import fill_descriptors
 from batchrank.cli.talk import one_line
+from batchrank.cli.tune import diagnose_command, label_command, tune_command
 from batchrank.errors import BatchrankError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
 from batchrank.formats.wording import quoted
@@ -48,6 +49,9 @@ for command, panel in (
 app.command("eval", rich_help_panel="Measure")(evaluate_command)
 app.add_typer(template.app, name="template", rich_help_panel="Look")
 app.command("compare", rich_help_panel="Measure")(compare_command)
+app.command("diagnose", rich_help_panel="Choose")(diagnose_command)
+app.command("tune", rich_help_panel="Choose")(tune_command)
+app.command("label", rich_help_panel="Choose")(label_command)
 
 _DEBUG = "BATCHRANK_DEBUG"
 _INTERRUPTED = 130

@@ -18,7 +18,9 @@ from batchrank.cli.measured import (
     likeness_lines,
     spending_lines,
 )
+from batchrank.cli.noisy import ask_twice_of, noise_lines, noise_value
 from batchrank.cli.streams import print_json
+from batchrank.cli.trying import SampleSize, model_flags
 from batchrank.comparison import (
     Comparison,
     Evaluation,
@@ -32,6 +34,7 @@ from batchrank.evaluation import DEFAULT_MEASURES, Scored, parse_measures
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
 from batchrank.jobspec import Cost, load_spec
+from batchrank.noise import Yardsticks
 from batchrank.runs import MeasuredRun, is_store, read_run, read_store
 from batchrank.significance import Test
 from batchrank.worth import YARDSTICK, Worth, worth
@@ -116,10 +119,27 @@ def compare_command(
     cutoff: Annotated[
         int, typer.Option("--cutoff", min=1, help="Of overlap@k, without --qrels.")
     ] = 10,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            "--noise",
+            metavar="QUERIES",
+            help="Ask a sample of these twice: how much does the model differ from itself?",
+        ),
+    ] = None,
+    sample: SampleSize = 50,
+    job: options.SpecFile = None,
+    base_url: options.BaseUrl = None,
+    backend: options.Backend = None,
+    model: options.Model = None,
+    model_path: options.ModelPath = None,
+    api_key_env: options.ApiKeyEnv = None,
+    concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Measure runs beside one another, or say how alike they are where nothing is judged."""
     chosen = _test(test)
+    base = load_spec(job, model_flags(locals()))
     if not 2 <= len(sources) <= _MOST_RUNS:
         raise UsageError(f"compare takes 2 to {_MOST_RUNS} runs, not {len(sources)}")
     if qrels is None:
@@ -127,20 +147,25 @@ def compare_command(
             raise UsageError("--measure needs judgements: give --qrels")
         runs = [_read(source, None, None) for source in sources]
         alike = likenesses(runs, cutoff)
+        own = noise and ask_twice_of(noise, sample, base, Yardsticks(cutoff))
         if as_json:
             named = [_run_value(run) for run in runs]
-            print_json({"runs": named, "cutoff": cutoff, "likeness": alike})
+            value = {"runs": named, "cutoff": cutoff, "likeness": alike}
+            print_json(value | ({"noise": noise_value(own)} if own else {}))
         else:
-            typer.echo("\n".join(likeness_lines(runs, alike, cutoff)))
+            lines = likeness_lines(runs, alike, cutoff)
+            typer.echo("\n".join(lines + (noise_lines(own, None, cutoff) if own else [])))
         return
     measures = parse_measures(measure or DEFAULT_MEASURES)
     judged = read_qrels(qrels)
     runs = [_read(source, None, judged) for source in sources]
     found = compare_runs(measures, judged, runs, chosen)
+    own = noise and ask_twice_of(noise, sample, base, Yardsticks(cutoff, measures, judged, chosen))
     if as_json:
-        print_json(_comparison_value(found))
+        print_json(_comparison_value(found) | ({"noise": noise_value(own)} if own else {}))
     else:
-        typer.echo("\n".join(comparison_lines(found)))
+        lines = comparison_lines(found)
+        typer.echo("\n".join(lines + (noise_lines(own, found, cutoff) if own else [])))
 
 
 def _test(name: str) -> Test:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 Kind = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai"]
 Bias = Literal["none", "first", "u-shape"]
-NoiseBy = Literal["document", "request"]
+NoiseBy = Literal["document", "request", "attempt"]
 Malformed = Literal["prose", "repeats", "missing", "out-of-range", "torn", "empty", "think"]
 Fault = Literal["500", "503", "429", "reset", "hang", "html", "error-200"]
 Field = Literal["grammar", "structured_outputs", "regex", "ebnf", "response_format", "format"]
@@ -62,7 +62,8 @@ class JudgeConfig:
     noise: float = 0.0
     """Standard deviation of the noise on a gain."""
     noise_by: NoiseBy = "document"
-    """Noise stays with a query's document, or is drawn anew for each distinct request."""
+    """Noise stays with a query's document, or is drawn anew for each distinct request, or each time
+    that a request comes."""
     bias: Bias = "none"
     bias_strength: float = 1.0
     """Gain that the favoured place in a prompt adds."""

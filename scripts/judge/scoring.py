@@ -23,7 +23,7 @@ def scores(config: JudgeConfig, seen: Recognised, digest: str) -> tuple[float, .
     count = len(seen.gains)
     drawn: Sequence[float] = seen.gains
     if config.noise:
-        if config.noise_by == "request":
+        if config.noise_by != "document":
             stream = random.Random(f"{config.seed} noise {digest}")
             noises = [stream.gauss(0.0, 1.0) for _ in range(count)]
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
 from types import TracebackType
@@ -44,6 +45,7 @@ class JudgeServer:
         self.config = config or JudgeConfig()
         self.url = ""
         self._address = (host, port)
+        self._came: Counter[str] = Counter()
         self._ledger = Ledger(self.config.log)
         self._faults = Faults(self.config)
         self._slots = Slots(self.config)
@@ -129,7 +131,7 @@ class JudgeServer:
                 status = RESET if fault in ("reset", "hang") else response.status
                 return response
             try:
-                judged = call(_payload(body), digest)
+                judged = call(_payload(body), self._drawn_by(digest))
                 response = web.Response(
                     body=await self._take_time(judged, digest), content_type="application/json"
                 )
@@ -142,6 +144,13 @@ class JudgeServer:
             return response
         finally:
             self._ledger.record(Call(came, digest, status, judged and judged.purpose))
+
+    def _drawn_by(self, digest: str) -> str:
+        """What noise and malformed answers are drawn by."""
+        if self.config.noise_by != "attempt":
+            return digest
+        self._came[digest] += 1
+        return f"{digest} {self._came[digest]}"
 
     async def _take_time(self, judged: Judged, digest: str) -> bytes:
         cached, seconds = 0, 0.0

@@ -33,6 +33,13 @@ async def test_noise_by_request_changes_with_the_request_only() -> None:
     assert len(set(first)) > 5
 
 
+async def test_noise_by_attempt_changes_whenever_a_request_comes() -> None:
+    config = JudgeConfig(noise=50.0, noise_by="attempt")
+    first = await contents(config, [window(texts())] * 10)
+    assert len(set(first)) > 5
+    assert first == await contents(config, [window(texts())] * 10)
+
+
 async def test_another_seed_is_another_judge() -> None:
     orders = [
         (await contents(JudgeConfig(noise=50.0, seed=seed), [window(texts())]))[0]

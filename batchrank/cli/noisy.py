@@ -1,0 +1,92 @@
+"""`compare --noise`: the model's own noise beside the difference between runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from batchrank.cli.columns import sentence, table
+from batchrank.cli.trying import Say, try_on
+from batchrank.comparison import Comparison, Pair
+from batchrank.formats.wording import counted
+from batchrank.jobspec import JobSpec
+from batchrank.noise import Noise, Yardsticks, ask_twice, mean_size, noise
+from batchrank.runs import MeasuredRun
+from batchrank.sampling import sampled
+from batchrank.trials import Trials
+
+
+def ask_twice_of(source: str, count: int, base: JobSpec, by: Yardsticks) -> Noise:
+    """Ask `count` queries of `source` twice, through a store that is gone afterwards."""
+    calls = 0
+
+    async def work(trials: Trials, _say: Say) -> list[MeasuredRun]:
+        nonlocal calls
+        runs = await ask_twice(trials, base)
+        calls = trials.calls
+        return runs
+
+    with sampled(source, count, by.qrels) as sample:
+        runs = try_on(sample, sample.folder / "noise.sqlite", work)
+    return noise(runs, calls, by)
+
+
+def noise_lines(own: Noise, found: Comparison | None, cutoff: int) -> list[str]:
+    """The noise below what `compare` found; `found` None where nothing is judged."""
+    asked = counted(own.queries, "query", "queries")
+    lines = ["", *sentence(f"the model's own noise: {asked} asked twice, {own.calls:,} calls"), ""]
+    alike = own.likeness
+    tau = "-" if alike.tau is None else f"{alike.tau:.4f}"
+    header = ("runs", f"overlap@{cutoff}", "Kendall tau", "RBO")
+    lines += table(header, [("asked twice", f"{alike.overlap:.4f}", tau, f"{alike.rbo:.4f}")])
+    if found is None or own.measured is None:
+        return lines
+    rows = []
+    for twice in own.measured.pairs:
+        rows.append(_row("asked twice", own.measured, twice))
+        rows += [
+            _row(f"{chr(ord('A') + pair.first)} to {chr(ord('A') + pair.second)}", found, pair)
+            for pair in found.pairs
+            if pair.change.measure == twice.change.measure
+        ]
+    by_measure = ("measure", "runs", "change", "95% interval", "size a query")
+    return [
+        *lines,
+        "",
+        *table(by_measure, rows, texts=2),
+        "",
+        *sentence("size a query: how much one query changes on average, up or down"),
+    ]
+
+
+def noise_value(own: Noise) -> dict[str, object]:
+    """The noise, for --json."""
+    alike = own.likeness
+    measured = own.measured
+    return {
+        "queries": own.queries,
+        "calls": own.calls,
+        "overlap": alike.overlap,
+        "tau": alike.tau,
+        "rbo": alike.rbo,
+        "measures": [
+            {
+                "measure": pair.change.measure,
+                **asdict(pair.change.difference),
+                "size": mean_size(measured, pair),
+            }
+            for pair in measured.pairs
+        ]
+        if measured is not None
+        else [],
+    }
+
+
+def _row(runs: str, found: Comparison, pair: Pair) -> tuple[str, ...]:
+    difference = pair.change.difference
+    return (
+        pair.change.measure,
+        runs,
+        f"{difference.change:+.4f}",
+        f"{difference.low:+.4f} to {difference.high:+.4f}",
+        f"{mean_size(found, pair):.4f}",
+    )

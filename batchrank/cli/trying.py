@@ -1,0 +1,65 @@
+"""What the commands that try jobs on a sample share: their flags, their store, how they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from batchrank.cli.loop import run_loop
+from batchrank.cli.paths import check_export, check_output
+from batchrank.cli.signals import stop_on_signals
+from batchrank.cli.talk import Talk
+from batchrank.errors import UsageError
+from batchrank.sampling import Sample
+from batchrank.trials import Trials
+
+T = TypeVar("T")
+Say = Callable[[str], None]
+
+TrialStore = Annotated[
+    Path,
+    typer.Option(
+        "--store", help="SQLite store of all that is tried, apart from that of the nights."
+    ),
+]
+SampleSize = Annotated[
+    int, typer.Option("--sample", min=1, help="Queries that are tried, from all over the file.")
+]
+STORE = Path("batchrank-trials.sqlite")
+_MODEL = ("base_url", "backend", "model", "model_path", "api_key_env", "concurrency")
+
+
+def model_flags(given: Mapping[str, object]) -> dict[str, object]:
+    """Of a command's arguments those that say where the model is; the rest is in a job spec."""
+    return {name: given[name] for name in _MODEL}
+
+
+def try_on(
+    sample: Sample,
+    store: Path,
+    work: Callable[[Trials, Say], Awaitable[T]],
+    most_calls: int | None = None,
+) -> T:
+    """Do `work`, which tries jobs; signals end it cleanly, and what it says goes to stderr."""
+
+    async def doing() -> T:
+        with Talk() as talk:
+            trials = Trials(sample, store, most_calls=most_calls, say=talk.say, tick=talk.tick)
+            stop_on_signals(trials, talk)
+            return await work(trials, talk.say)
+
+    return run_loop(doing())
+
+
+def check_result(output: Path, store: Path, reads: dict[str, Path | None]) -> None:
+    """See that `output` is a file that can be written and none of those read or the store's.
+
+    Raises UsageError.
+    """
+    if str(output) == "-":
+        raise UsageError("the result is a file beside what is printed: give -o FILE")
+    check_export(str(output), store)
+    check_output(str(output), {what: path for what, path in reads.items() if path is not None})

@@ -1,0 +1,230 @@
+"""`tune` finds the frontier, pays for every window once, keeps to its budget, and resumes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from batchrank.jobspec import load_spec
+from scripts.judge import JudgeConfig, JudgeServer, read_knowledge
+from tests.choosing.conftest import QUERIES, asked
+from tests.cli.running import (
+    Row,
+    batchrank,
+    judge,
+    requests,
+    rows_of,
+    serving,
+    started,
+    until,
+    windows,
+    written,
+)
+from tests.evaluation.files import qrels
+
+GRID = """
+[[try]]
+window_size = [6, 12]
+answer = ["winners", "full"]
+
+[[try]]
+answer = "logprobs"
+
+[[try]]
+stage = [[{ depth = 24 }, { strategy = "single", depth = 10 }]]
+
+[[try]]
+strategy = "sliding"
+stride = 30
+"""
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.toml"
+    path.write_text(GRID)
+    return path
+
+
+def test_the_frontier_and_a_job_that_runs_as_is(
+    rows: list[Row], source: Path, judged: Path, grid: Path, tmp_path: Path
+) -> None:
+    flags = ("--qrels", judged, "--grid", grid)
+    with serving(judge(rows, noise=0.2, noise_by="request")) as server:
+        text = asked("tune", source, *flags, "--base-url", server.url).out.decode()
+        paid = windows(server)
+        # Whatever settings have in common was asked once.
+        assert len(paid) == len(set(paid))
+        found = asked("tune", source, *flags, "--base-url", server.url, "--json").json
+        assert (len(windows(server)), found["calls"]) == (len(paid), 0)
+        result = asked("run", source, "--job", "tuned.toml", "--json")
+    assert result.json["queries"] == {"ok": QUERIES}
+    assert len(rows_of(tmp_path / "in.ranked.jsonl")) == QUERIES
+
+    tried = found["tried"]
+    assert [one["cost"] for one in tried] == sorted(one["cost"] for one in tried)
+    for one in tried:
+        cheaper = [other for other in tried if other["cost"] <= one["cost"]]
+        better = any(other["ndcg"] > one["ndcg"] for other in cheaper)
+        assert one["on_frontier"] is not better
+        weighted = one["prompt_tokens"] + 10 * one["generated_tokens"]
+        assert one["cost"] == pytest.approx(weighted)
+    chosen = next(one for one in tried if one["setting"] == found["chosen"])
+    assert chosen["on_frontier"]
+    spec = load_spec(Path("tuned.toml"), {})
+    assert all(getattr(spec, key) == value for key, value in chosen["changes"].items())
+    assert {"the job as given", "window_size 6, answer full"} <= {o["setting"] for o in tried}
+    # A stride beyond its window is no job, and no reason to stop.
+    assert "must be smaller" in found["impossible"]["strategy sliding, stride 30"]
+    for word in ("frontier", "chosen", found["chosen"], "not possible: strategy sliding"):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_cheapest_within_an_error_of_the_best_is_chosen(
+    rows: list[Row], source: Path, judged: Path, tmp_path: Path
+) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text('[[try]]\nwindow_size = 12\nmerge_passes = "forward,reverse"\n')
+    with serving(judge(rows)) as server:
+        flags = ("--qrels", judged, "--grid", grid, "--base-url", server.url)
+        (tmp_path / "job.toml").write_text("window_size = 12\nmax_fallback = 0.2\n")
+        found = asked("tune", source, *flags, "--job", "job.toml", "--json").json
+    # A judge without noise says the same in every order.
+    dear = next(one for one in found["tried"] if one["setting"] != "the job as given")
+    assert (dear["is_noise"], dear["on_frontier"]) == (False, False) or dear["is_noise"]
+    assert found["chosen"] == "the job as given"
+    spec = load_spec(Path("tuned.toml"), {})
+    assert (spec.window_size, spec.max_fallback) == (12, 0.2)
+
+
+def test_a_budget_is_kept_and_more_of_it_goes_on(
+    rows: list[Row], source: Path, judged: Path, grid: Path
+) -> None:
+    with serving(judge(rows)) as server:
+        flags = ("--qrels", judged, "--grid", grid, "--base-url", server.url, "--json")
+        nothing = batchrank("tune", source, *flags, "--budget", "5")
+        assert nothing.code == 75
+        assert "give --budget more" in nothing.err
+        assert len(windows(server)) == 5
+        some = asked("tune", source, *flags, "--budget", "120").json
+        assert (some["calls"], len(windows(server))) == (120, 125)
+        assert some["unreached"]
+        assert some["tried"][0]["setting"] == "the job as given"
+        everything = asked("tune", source, *flags).json
+        assert everything["unreached"] == []
+        assert everything["calls"] == len(windows(server)) - 125
+        assert len(windows(server)) == len(set(windows(server)))
+
+
+def test_killed_halfway_it_goes_on_and_asks_nothing_twice(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    folder = shared_data / "dl19"
+    source = written(tmp_path / "dl19.jsonl", dl19(folder)[:20])
+    judged = folder / "qrels.txt"
+    grid = tmp_path / "grid.toml"
+    grid.write_text("[[try]]\ndepth = [40, 60]\n[[try]]\nmax_doc_tokens = 60\n")
+    knowledge = read_knowledge(gains=judged, inputs=[source])
+    config = JudgeConfig(kind="vllm", noise=0.8, bias="first", bias_strength=0.5)
+    flags = ("--qrels", judged, "--grid", grid, "--concurrency", 4)
+    with serving(JudgeServer(config, knowledge)) as server:
+        killed = started("tune", source, *flags, "--base-url", server.url, cwd=tmp_path)
+        until(lambda: len(windows(server)) > 150)
+        killed.kill()
+        killed.communicate()
+        until(lambda: not server.stats()["in_flight"])
+        lost = len(windows(server)) - committed(tmp_path / "batchrank-trials.sqlite")
+        assert not Path("tuned.toml").exists()
+        found = asked("tune", source, *flags, "--base-url", server.url, "--json").json
+        paid = windows(server)
+        # Only what was sent and not yet committed when it was killed may have been asked again.
+        assert len(paid) - len(set(paid)) <= lost < 100
+        assert found["queries"] == 20
+        assert len(found["tried"]) == 4
+        assert found["first_stage"] < max(one["ndcg"] for one in found["tried"])
+        other = tmp_path / "calm.sqlite"
+        calm = asked(
+            "tune", source, *flags, "--base-url", server.url, "--json", "--store", other
+        ).json
+        assert {**calm, "calls": 0} == {**found, "calls": 0}
+        result = asked("run", source, "--job", "tuned.toml", "--json").json
+    assert result["exit_code"] == 0
+
+
+def test_what_no_gate_lets_pass_is_not_chosen(
+    rows: list[Row], source: Path, judged: Path, tmp_path: Path
+) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text('[[try]]\nanswer = "full"\n')
+    with serving(judge(rows, constraints=frozenset(), malformed_rate=0.5)) as server:
+        flags = ("--qrels", judged, "--grid", grid, "--base-url", server.url)
+        result = batchrank("tune", source, *flags)
+    assert result.code == 3
+    assert "no setting passes the gates" in result.err
+    assert not Path("tuned.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("window_size = 5", "expected [[try]] tables"),
+        ("[[try]]\nconcurrency = 5", "'concurrency' can't be varied"),
+        ("[[try", "can't be read"),
+    ],
+)
+def test_a_grid_that_is_none(
+    source: Path, judged: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text(text)
+    flags = ("--qrels", judged, "--grid", grid, "--base-url", "http://127.0.0.1:9")
+    result = batchrank("tune", source, *flags)
+    assert (result.code, said in result.err) == (2, True), result.err
+
+
+def test_what_is_read_is_not_written_over(source: Path, judged: Path) -> None:
+    for output in (source, judged):
+        result = batchrank("tune", source, "--qrels", judged, "-o", output)
+        assert (result.code, "choose another" in result.err) == (2, True), result.err
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    rows = requests(1, 4)
+    source = written(tmp_path / "one.jsonl", rows)
+    judged = qrels(tmp_path / "judged", {"q1": {"q1-d1": 1}})
+    (tmp_path / "grid.toml").write_text("[[try]]\ndepth = 3\n")
+    with serving(judge(rows)) as server:
+        gone = server.url
+    flags = ("--qrels", judged, "--grid", "grid.toml", "--base-url", gone)
+    job = tmp_path / "job.toml"
+    job.write_text('wait_for_server = "1s"\n')
+    result = batchrank("tune", source, *flags, "--job", job)
+    assert result.code == 4, result.err
+
+
+def committed(store: Path) -> int:
+    """Answers that a store holds."""
+    connection = sqlite3.connect(store)
+    ((count,),) = connection.execute("SELECT count(*) FROM answers")
+    connection.close()
+    return int(count)
+
+
+def dl19(folder: Path) -> list[Row]:
+    """The judged queries of TREC DL 2019 with their BM25 candidates."""
+    with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = {row["_id"]: row["text"] for row in map(json.loads, lines)}
+    found: dict[str, Row] = {}
+    for row in map(json.loads, (folder / "queries.jsonl").read_text().splitlines()):
+        query = {"qid": row["_id"], "text": row["text"]}
+        found[row["_id"]] = {"query": query, "candidates": []}
+    for line in (folder / "run.bm25.trec").read_text().splitlines():
+        qid, _, docid, _, _, _ = line.split()
+        candidate = {"docid": docid, "doc": {"text": texts[docid]}}
+        found[qid]["candidates"].append(candidate)
+    return list(found.values())
