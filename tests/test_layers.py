@@ -49,7 +49,7 @@ LAYERS = (
     ),
     layer(
         "one server, or what one run left",
-        "connection endpoint rehearsal replay results runs sampling ways",
+        "connection endpoint rehearsal replay results retention runs sampling ways",
     ),
     layer(
         "all servers of a job, what runs say",

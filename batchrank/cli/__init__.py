@@ -15,7 +15,7 @@ from batchrank import __version__
 from batchrank.cli import template
 from batchrank.cli.check import check, doctor
 from batchrank.cli.inspect import inspect
-from batchrank.cli.keep import backup
+from batchrank.cli.keep import backup, gc
 from batchrank.cli.look import export, status
 from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
@@ -43,7 +43,8 @@ for command, panel in (
     (status, "Look"),
     (inspect, "Look"),
     (export, "Look"),
-    (backup, "Look"),
+    (backup, "Maintain"),
+    (gc, "Maintain"),
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("eval", rich_help_panel="Measure")(evaluate_command)

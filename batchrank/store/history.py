@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from batchrank.store.packing import unpack
 from batchrank.store.store import Run, Store
@@ -133,9 +132,8 @@ async def latest_rankings(
 
 async def remember_output(store: Store, run: int, state: Mapping[str, object]) -> None:
     """Keep how the output of a run was left."""
-    await store.write_rows(
-        "UPDATE runs SET written = ? WHERE id = ?", [(orjson.dumps(state).decode(), run)]
-    )
+    # Not orjson: a file may have a name that is no Unicode.
+    await store.write_rows("UPDATE runs SET written = ? WHERE id = ?", [(json.dumps(state), run)])
 
 
 async def last_output(store: Store, run: Run) -> dict[str, Any] | None:
@@ -144,7 +142,7 @@ async def last_output(store: Store, run: Run) -> dict[str, Any] | None:
         "SELECT written FROM runs WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1",
         (run.job, run.id),
     )
-    return orjson.loads(rows[0][0]) if rows and rows[0][0] else None
+    return json.loads(rows[0][0]) if rows and rows[0][0] else None
 
 
 async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, RankedQuery]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -376,6 +377,17 @@ class Store:
         )
         found = {row[1]: _stored(row) for row in rows}
         return [found.get(key) for key in keys]
+
+    async def shrink(self, *, vacuum: bool) -> int:
+        """Bring all into the one file, with `vacuum` as small as it can be; the file's bytes.
+
+        Takes as much room again as the store while it lasts.
+        """
+        with store_errors(self.path):
+            if vacuum:
+                await self._connection.execute("VACUUM")
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            return (await asyncio.to_thread(self.path.stat)).st_size
 
     async def select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
         """All rows of a query; for the modules of this package."""

@@ -172,7 +172,7 @@ def test_a_file_that_is_no_store_is_not_touched(source: Path, shell: Shell, tmp_
     assert sorted(tmp_path.iterdir()) == beside
 
 
-@pytest.mark.parametrize("command", ["run", "status", "export", "inspect", "backup"])
+@pytest.mark.parametrize("command", ["run", "status", "export", "inspect", "backup", "gc"])
 @pytest.mark.parametrize(
     ("store", "said"),
     [
@@ -196,6 +196,7 @@ def test_a_store_that_can_be_none_is_a_usage_error(
         "run": [source, "--base-url", "http://127.0.0.1:1"],
         "inspect": ["q1"],
         "backup": ["copy"],
+        "gc": ["--older-than", "30d"],
     }
     ended = batchrank(command, *given.get(command, []), "--store", store)
     assert said in _says_one_line(ended, 2)
