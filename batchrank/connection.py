@@ -147,7 +147,7 @@ async def _meet(
         if len(spec.servers) > 1 and isinstance(error, UnavailableError):
             say(f"warning: {backend.url} does not answer, others may: {error}")
             return Member(server, backend, None)
-        raise NoServerError(f"{backend.url}: {error}") from error
+        raise NoServerError.at(backend.url, error) from error
     return Member(server, backend, info)
 
 

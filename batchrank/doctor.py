@@ -72,7 +72,7 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
         try:
             speed = await _measure(connection, prompts, in_flight, spec.timeout)
         except ServerError as error:
-            raise NoServerError(f"{connection.backend.url}: {error}") from error
+            raise NoServerError.at(connection.backend.url, error) from error
         readings = tuple(stage.answer for stage in spec.stages)
         outlook = None
         if found is not None:

@@ -18,6 +18,7 @@ from batchrank.errors import (
     ServerError,
     StoppedError,
     UnavailableError,
+    naming,
 )
 from batchrank.slots import Priority, Slots
 from batchrank.values import Answer, Prompt
@@ -219,7 +220,7 @@ class Pool:
             return
         endpoint.is_lost = True
         if all(one.is_lost for one in self._endpoints):
-            self.stop(StoppedError(f"the model server can't go on: {endpoint.url}: {error}"))
+            self.stop(StoppedError(f"the model server can't go on: {naming(endpoint.url, error)}"))
         else:
             self._say(f"warning: {endpoint.url} can't be used and is left out: {error}")
             self._note_down(error)

@@ -68,6 +68,14 @@ class NoServerError(BatchrankError):
 
     exit_code = 4
 
+    @classmethod
+    def at(cls, url: str, error: ServerError) -> NoServerError:
+        """What `error` says of the server at `url`, and what to do where nothing is there."""
+        said = naming(url, error)
+        if isinstance(error, UnavailableError) and error.unreached:
+            said = f"{said.rstrip('.')}; start it, or name another with --base-url"
+        return cls(said)
+
 
 class StoppedError(BatchrankError):
     """The job stopped early and the same command goes on (signal, deadline, servers down)."""
@@ -157,3 +165,9 @@ class FatalServerError(ServerError):
 
     kind = "fatal"
     exit_code = 4
+
+
+def naming(url: str, error: ServerError) -> str:
+    """What `error` says of the server at `url`, whose address stands in it once."""
+    said = str(error)
+    return said if url in said else f"{url}: {said}"

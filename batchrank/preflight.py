@@ -86,7 +86,7 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
             for way in make_ways(spec, templates, form, top_logprobs)
         ]
     except ServerError as error:
-        raise NoServerError(f"{backend.url}: {error}") from error
+        raise NoServerError.at(backend.url, error) from error
     for stage, rehearsal in zip(spec.stages, rehearsals, strict=True):
         name = f"answer {stage.answer}: " if len(rehearsals) > 1 else ""
         warnings += [name + warning for warning in rehearsal.warnings]

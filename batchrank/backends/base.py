@@ -86,11 +86,23 @@ class BackendOptions:
     """The server is asked for relevances, so find its route for them."""
 
 
+MOST_CHARACTERS = 64 * 1024
+"""Kept of an answer and of its reasoning: thousands of times what is asked for."""
+DROPPED = "\n… the rest was dropped"
+
+
 async def ask(http: Http, call: Call, seconds: float) -> Answer:
     """Send one request and read its answer; raises as `Backend.send`."""
     start = time.perf_counter()
     answer = call.read(await http.post(call.path, call.body, seconds))
-    return replace(answer, seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    text, reasoning = _cut(answer.text), _cut(answer.reasoning)
+    return replace(answer, text=text, reasoning=reasoning, seconds=seconds)
+
+
+def _cut(text: str) -> str:
+    """The first `MOST_CHARACTERS` of a text: a model that never ends must not fill the store."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}{DROPPED}"
 
 
 def choose_model(named: str | None, served: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -129,9 +130,12 @@ class Http:
                     "this process may open no more files: raise the limit (ulimit -n), or use a "
                     "smaller --concurrency"
                 ) from error
+            if isinstance(error, aiohttp.ClientConnectorError):
+                raise UnavailableError(
+                    f"{self.url} can't be reached: {_reason(error.os_error)}.", unreached=True
+                ) from error
             raise UnavailableError(
-                f"The connection to {self.url} failed: {excerpt(str(error))}",
-                unreached=isinstance(error, aiohttp.ClientConnectorError),
+                f"The connection to {self.url} failed: {excerpt(str(error))}"
             ) from error
         except aiohttp.ClientError as error:
             raise BadResponseError(
@@ -245,6 +249,13 @@ def retry_after(header: str | None, now: datetime) -> float | None:
         return None
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (aware - now).total_seconds())
+
+
+def _reason(error: OSError) -> str:
+    """Why there is no connection, without the address, which the error repeats."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return excerpt(error.strerror or str(error))
 
 
 def _checked(url: str) -> SplitResult:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from batchrank.answers.forms import grammar, regex, schema
-from batchrank.backends.base import BackendOptions
+from batchrank.backends.base import DROPPED, MOST_CHARACTERS, BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.errors import FatalServerError, UnavailableError, UsageError
 from batchrank.values import Form, ServerInfo, Usage
@@ -304,3 +304,15 @@ def test_the_key_is_in_no_repr_and_not_sent_in_the_clear() -> None:
     assert "secret" not in repr(options)
     with pytest.raises(UsageError, match="use https"):
         OpenAIBackend(options)
+
+
+async def test_an_answer_without_end_is_cut() -> None:
+    long = "[1] > " * 20_000
+    message = {"content": long, "reasoning_content": long}
+    reply = {"choices": [{"index": 0, "message": message, "finish_reason": "length"}]}
+    async with scripted({**VLLM, "/v1/chat/completions": reply}) as server:
+        encoder, _ = await described(server.url)
+        backend = OpenAIBackend(BackendOptions(server.url))
+        answer = await backend.send(encoder.encode(prompt()), 10)
+        await backend.close()
+    assert answer.text == answer.reasoning == long[:MOST_CHARACTERS] + DROPPED
