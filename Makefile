@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Said twice, quiet leaves out warnings, which are about indexes that other packages may be in.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODEL := .cache/models/SmolLM2-135M-Instruct.Q4_1.gguf
 # Hashes of every file of a release, and nothing of this machine or its package index.
@@ -61,13 +62,13 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml requirements/build.txt requirements/embedded.txt \
     requirements/eval.txt
-	$(PIP) install -q --require-hashes -r requirements/build.txt -r requirements/embedded.txt \
+	$(PIP) install -qq --require-hashes -r requirements/build.txt -r requirements/embedded.txt \
 	    -r requirements/eval.txt
-	$(PIP) install -q --no-deps --no-build-isolation --no-index -e .
+	$(PIP) install -qq --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed requirements/dev.txt
-	$(PIP) install -q --require-hashes -r requirements/dev.txt
+	$(PIP) install -qq --require-hashes -r requirements/dev.txt
 	@touch $@
 
 $(MODEL): batchrank/backends/weights.py | $(VENV)/.created

@@ -82,11 +82,12 @@ def test_the_same_job_again_makes_no_call_and_needs_no_server(job: Job) -> None:
     assert len(windows(server)) == WINDOWS
     expected = job.output.read_bytes()
 
-    job.output.unlink()
-    again = job.run(server.url)
-    assert again.code == 0, again.err
-    assert "already finished before this run: 6 queries, no call" in again.err
-    assert job.output.read_bytes() == expected
+    for address in (server.url, f"{server.url}/", f"{server.url}/v1"):
+        job.output.unlink()
+        again = job.run(address)
+        assert again.code == 0, again.err
+        assert "already finished before this run: 6 queries, no call" in again.err
+        assert job.output.read_bytes() == expected
 
 
 def test_a_rejected_job_stays_rejected_without_a_call(job: Job) -> None:
