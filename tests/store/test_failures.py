@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from batchrank.errors import StoreError
 from batchrank.store.store import Store
@@ -27,6 +30,17 @@ async def test_a_full_disk_reaches_every_caller(store: Store) -> None:
 
     assert [type(outcome) for outcome in outcomes] == [StoreError] * 5
     assert "free space on its disk" in str(outcomes[0])
+
+
+async def test_a_limit_on_file_sizes_is_named(store: Store) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"limit on file sizes \(ulimit -f\)"):
+            await store.add_answer(b"big", 1, Answer("x" * 1_000_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await store.add_answer(b"small", 1, Answer("y"))
 
 
 async def test_a_batch_that_fails_leaves_nothing_and_the_next_succeeds(
