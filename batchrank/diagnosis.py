@@ -251,8 +251,8 @@ def _by_bias(favours: Favoured, tau: float) -> tuple[str, str]:
     """Without judgements: what a pass would even out, and whether that can be wanted."""
     if favours in ("ends", "middle"):
         return "shuffled", (
-            "a shuffled pass is worth its cost, while a reversed one would leave "
-            "the ends where they are"
+            "a shuffled pass may be worth its cost, which --qrels would show, while a reversed one "
+            "leaves the ends where they are"
         )
     if favours == "first":
         return "none", (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 _WIDTH = 64
@@ -11,9 +12,13 @@ _MARGIN = 9
 
 
 def scatter(points: Sequence[tuple[str, float, float]], across: str, up: str) -> list[str]:
-    """Points (name of one character, x, y); where two meet the first one is seen."""
+    """Points (name of one character, x, y), x from 0 on a logarithmic axis.
+
+    Where two meet the first one is seen.
+    """
     across_values, up_values = [x for _, x, _ in points], [y for _, _, y in points]
-    columns, rows = _places(across_values, _WIDTH), _places(up_values, _HEIGHT)
+    columns = _places([math.log1p(x) for x in across_values], _WIDTH)
+    rows = _places(up_values, _HEIGHT)
     grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
     for (name, _, _), column, row in reversed(list(zip(points, columns, rows, strict=True))):
         grid[_HEIGHT - 1 - row][column] = name

@@ -12,7 +12,7 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export, check_output
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.talk import Talk
-from batchrank.errors import UsageError
+from batchrank.errors import StoppedError, UsageError
 from batchrank.sampling import Sample
 from batchrank.trials import Trials
 
@@ -43,7 +43,10 @@ def try_on(
     work: Callable[[Trials, Say], Awaitable[T]],
     most_calls: int | None = None,
 ) -> T:
-    """Do `work`, which tries jobs; signals end it cleanly, and what it says goes to stderr."""
+    """Do `work`, which tries jobs; signals end it cleanly, and what it says goes to stderr.
+
+    With a store that stays, the StoppedError of one that was stopped says that it can be resumed.
+    """
 
     async def doing() -> T:
         with Talk() as talk:
@@ -51,7 +54,12 @@ def try_on(
             stop_on_signals(trials, talk)
             return await work(trials, talk.say)
 
-    return run_loop(doing())
+    try:
+        return run_loop(doing())
+    except StoppedError as error:
+        if store.parent == sample.folder:
+            raise
+        raise StoppedError(f"{error}; the same command goes on where this one stopped") from error
 
 
 def check_result(output: Path, store: Path, reads: dict[str, Path | None]) -> None:

@@ -86,7 +86,7 @@ def tuning_lines(found: Tuning) -> list[str]:
     # Where two points meet, the one on the frontier is seen.
     seen = sorted(letters, key=lambda item: not item[1].on_frontier)
     points = [(letter, one.cost, one.ndcg) for letter, one in seen]
-    lines += ["", *scatter(points, "cost", MEASURE), ""]
+    lines += ["", *scatter(points, "cost (logarithmic)", MEASURE), ""]
     lines += [
         line
         for name, reason in found.impossible.items()
@@ -98,6 +98,8 @@ def tuning_lines(found: Tuning) -> list[str]:
     if found.unreached:
         lines += sentence(f"beyond the budget: {'; '.join(found.unreached)}")
     lines += sentence(f"{counted(found.calls, 'call')} made; chosen: {_choice(found)}")
+    if not any(one.cost for one in found.tried):
+        lines += sentence("warning: the server counts no tokens, so that cost says nothing")
     gain = found.best.to_best
     if gain.low <= 0:
         lines += sentence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -154,6 +155,20 @@ def test_killed_halfway_it_goes_on_and_asks_nothing_twice(
         assert {**calm, "calls": 0} == {**found, "calls": 0}
         result = asked("run", source, "--job", "tuned.toml", "--json").json
     assert result["exit_code"] == 0
+
+
+def test_a_signal_ends_it_in_good_order(rows: list[Row], source: Path, judged: Path) -> None:
+    with serving(judge(rows)) as server:
+        flags = ("--qrels", judged, "--base-url", server.url)
+        stopped = started("tune", source, *flags, cwd=source.parent)
+        until(lambda: windows(server))
+        stopped.send_signal(signal.SIGTERM)
+        _, said = stopped.communicate(timeout=30)
+        assert stopped.returncode == 75, said
+        assert "SIGTERM received; the same command goes on where this one stopped" in said
+        sent = len(windows(server))
+        # All that was sent was waited for and kept.
+        assert committed(source.with_name("batchrank-trials.sqlite")) == sent
 
 
 def test_what_no_gate_lets_pass_is_not_chosen(
