@@ -1,6 +1,6 @@
 """The yardstick of the benchmarks: the calls of a job by plain aiohttp and uvloop, nothing else.
 
-    python scripts/bare_client.py URL INPUT IN_FLIGHT
+    python scripts/bare_client.py URL INPUT IN_FLIGHT STRATEGY
 
 Every query's segments go out at once and its merge follows them, merges first, as in batchrank;
 prompts are rendered before the first call, answers are received and thrown away.
@@ -33,10 +33,10 @@ from batchrank.strategies.base import Round, drive
 from batchrank.values import Form, Permutation, Request, Status
 
 
-async def main(url: str, source: str, in_flight: int) -> None:
+async def main(url: str, source: str, in_flight: int, strategy: str) -> None:
     """Drive all calls, at most `in_flight` at a time."""
     queries = [
-        await _bodies(parse_request(line.data).request)
+        await _bodies(parse_request(line.data).request, strategy)
         for block in read_lines(source)
         for line in block
     ]
@@ -73,9 +73,9 @@ async def main(url: str, source: str, in_flight: int) -> None:
         await asyncio.gather(*(worker(session) for _ in range(in_flight)))
 
 
-async def _bodies(request: Request) -> list[list[bytes]]:
+async def _bodies(request: Request, strategy: str) -> list[list[bytes]]:
     """The bodies of a query's windows, round by round, as batchrank would send them."""
-    spec = JobSpec()
+    spec = JobSpec.model_validate({"strategy": strategy})
     cut = Cut(TokenCounter(), spec.max_doc_tokens)
     texts = QueryTexts(request, spec.depth, cut)
     reader = Identifiers(full=False)
@@ -98,10 +98,10 @@ async def _bodies(request: Request) -> list[list[bytes]]:
         )
         return [Permutation(w.prior, len(w.prior), Status.OK) for w in windows]
 
-    strategy = spec.make_strategy(spec.window_size)
-    await drive(strategy(tuple(d.docid for d in request.candidates)), ask)
+    plan = spec.make_strategy(spec.window_size)
+    await drive(plan(tuple(d.docid for d in request.candidates)), ask)
     return rounds
 
 
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]))

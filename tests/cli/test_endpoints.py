@@ -1,0 +1,131 @@
+"""Several servers from the command line and a job spec: shared work, one model, clear refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from batchrank.errors import UsageError
+from batchrank.jobspec import JobSpec, load_spec
+from tests.cli.running import Row, batchrank, judge, requests, rows_of, serving, windows
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    """More than the servers work on at once."""
+    return requests(queries=20, candidates=12)
+
+
+def run(source: Path, *flags: object) -> tuple[int, str, list[list[str]]]:
+    """Exit code, what was said, and the rankings."""
+    output = source.with_name("out.jsonl")
+    store = source.with_name("store.sqlite")
+    ended = batchrank("run", source, "--store", store, "-o", output, "--window-size", 6, *flags)
+    found = rows_of(output) if output.exists() else []
+    return ended.code, ended.err, [[d["docid"] for d in row["ranking"]] for row in found]
+
+
+def both(*urls: str) -> list[str]:
+    return [part for url in urls for part in ("--base-url", url)]
+
+
+def test_servers_share_a_job_and_its_answers(source: Path, rows: list[Row]) -> None:
+    with (
+        serving(judge(rows, call_seconds=0.005)) as one,
+        serving(judge(rows, call_seconds=0.005)) as two,
+    ):
+        code, said, rankings = run(source, *both(one.url, two.url))
+        assert code == 0, said
+        assert len(rankings) == 20
+        shares = [len(windows(server)) for server in (one, two)]
+        assert sum(shares) == 60
+        assert min(shares) > 10
+        # What one server answered is not asked of another.
+        code, said, again = run(source, *both(two.url), "--fresh")
+        assert (code, again) == (0, rankings)
+
+
+def test_different_models_are_refused_unless_they_are_said_to_be_equal(
+    source: Path, rows: list[Row]
+) -> None:
+    with (
+        serving(judge(rows, kind="vllm")) as one,
+        serving(judge(rows, kind="llama.cpp", model="same-weights")) as two,
+    ):
+        code, said, _ = run(source, *both(one.url, two.url))
+        assert code == 4
+        assert one.url in said
+        assert two.url in said
+        assert "equal = true" in said
+        spec = source.with_name("job.toml")
+        spec.write_text(
+            f'[[endpoint]]\nbase_url = "{one.url}"\nweight = 2\n'
+            f'[[endpoint]]\nbase_url = "{two.url}"\nequal = true\n'
+        )
+        code, said, rankings = run(source, "--job", spec)
+        assert code == 0, said
+        assert len(rankings) == 20
+        # Each is asked by its own name and in its own form.
+        assert min(len(windows(server)) for server in (one, two)) > 0
+        assert {call.status for call in two.calls} == {200}
+        # A flag wins over the tables.
+        assert run(source, "--job", spec, "--base-url", one.url)[0] == 0
+
+
+def test_one_server_of_two_is_enough_to_start(source: Path, rows: list[Row]) -> None:
+    with serving(judge(rows)) as gone:
+        pass
+    with serving(judge(rows)) as there:
+        code, said, rankings = run(source, *both(gone.url, there.url))
+    assert code == 0, said
+    assert len(rankings) == 20
+    assert f"warning: {gone.url} does not answer" in said
+
+
+def test_none_of_two_is_no_server(source: Path, rows: list[Row]) -> None:
+    with serving(judge(rows)) as one, serving(judge(rows)) as two:
+        urls = (one.url, two.url)
+    code, said, _ = run(source, *both(*urls))
+    assert code == 4
+    assert f"no server answers: {', '.join(urls)}" in said
+
+
+def test_background_is_said_where_it_has_no_effect(source: Path, rows: list[Row]) -> None:
+    with serving(judge(rows, kind="llama.cpp")) as server:
+        code, said, _ = run(source, "--base-url", server.url, "--priority", "background")
+    assert code == 0
+    assert f"{server.url} does not schedule by priority" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('base_url = "http://a"\n[[endpoint]]\nbase_url = "http://b"\n', "together"),
+        ("[[endpoint]]\nweight = 2\n", "needs a base_url"),
+        ('[[endpoint]]\nbase_url = "http://b"\nequal = true\n', "without equal"),
+        ('[[endpoint]]\nbase_url = "http://b"\nwieght = 2\n', "wieght"),
+        ('[[endpoint]]\nbase_url = "http://b"\nweight = 0\n', "more than 0"),
+        ('quiet_hours = "8-20"\n', "08:00-20:00"),
+        ('wait_for_server = "soon"\n', "soon"),
+    ],
+)
+def test_settings_that_make_no_sense(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        load_spec(path, {})
+
+
+def test_an_endpoint_has_the_job_s_model_and_key_unless_it_has_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        'model = "m"\napi_key_env = "KEY"\n[[endpoint]]\nbase_url = "http://a"\n'
+        '[[endpoint]]\nbase_url = "http://b"\nmodel = "n"\napi_key_env = "OTHER"\n'
+    )
+    servers = load_spec(path, {}).servers
+    assert [(s.base_url, s.model, s.api_key_env) for s in servers] == [
+        ("http://a", "m", "KEY"),
+        ("http://b", "n", "OTHER"),
+    ]
+    assert [s.base_url for s in JobSpec().servers] == [None]
