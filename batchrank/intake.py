@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
-from batchrank.deadline import parse_duration
+from batchrank.ancestry import find_lineages
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine, read_lines
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
-from batchrank.incremental import Earlier, Limits, lineage_of
 from batchrank.job import Job
 from batchrank.keys import line_digest, ranking_key, short_hash
+from batchrank.readerthread import in_daemon_thread
 from batchrank.redo import forget_fallbacks
 from batchrank.reranker import failed
 from batchrank.spool import Spool
-from batchrank.store.history import finish_reading, latest_rankings, left_out
+from batchrank.store.history import finish_reading, left_out
 from batchrank.store.repeated import Repeated
 from batchrank.store.store import Known, Line, Run, Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
 from batchrank.values import Lineage, RankedQuery, Request
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +130,7 @@ class Intake:
             self._size = await asyncio.to_thread(_size, self._source)
         earlier = None if self._order.again else await Repeated.find(self._store, self._run)
         repeats = True
-        while (block := await _in_daemon_thread(lambda: _digested(blocks))) is not None:
+        while (block := await in_daemon_thread(lambda: _digested(blocks))) is not None:
             if earlier is not None:
                 found = [(raw.number, ranking_key(self._key, digest)) for raw, digest in block]
                 if await earlier.follow(found):
@@ -182,29 +177,9 @@ class Intake:
 
     async def _with_lineage(self, block: list[NewQuery]) -> list[NewQuery]:
         """The same, with what each can build on where the job is incremental."""
-        spec = self._job.spec
-        if not spec.incremental:
-            return block
-        qids = {short_hash(new.request.query.qid) for new in block}
-        found = await latest_rankings(self._store, self._run, qids)
-        limits = Limits(
-            spec.incremental_max_change,
-            parse_duration(spec.incremental_max_age),
-            self._job.profile.window_size,
-        )
-
-        def grown(new: NewQuery) -> NewQuery:
-            earlier = found.get(short_hash(new.request.query.qid))
-            lineage = lineage_of(
-                new.request,
-                spec.deepest,
-                Earlier(*earlier) if earlier else None,
-                limits,
-                self._run.started,
-            )
-            return replace(new, lineage=lineage)
-
-        return await asyncio.to_thread(lambda: [grown(new) for new in block])
+        requests = [new.request for new in block]
+        lineages = await find_lineages(self._store, self._run, self._job, requests)
+        return [replace(new, lineage=lineage) for new, lineage in zip(block, lineages, strict=True)]
 
     async def _look_up(
         self, block: list[tuple[RawLine, bytes]]
@@ -314,25 +289,3 @@ def _size(source: str) -> int | None:
 def _digested(blocks: Iterator[list[RawLine]]) -> list[tuple[RawLine, bytes]] | None:
     block = next(blocks, None)
     return None if block is None else [(line, line_digest(line.data)) for line in block]
-
-
-async def _in_daemon_thread(work: Callable[[], T]) -> T:
-    """Like asyncio.to_thread, but a thread that waits for a silent pipe doesn't keep the process.
-
-    Neither the loop nor the interpreter waits for a daemon thread at its end.
-    """
-    loop = asyncio.get_running_loop()
-    ended = loop.create_future()
-    result: Future[T] = Future()
-
-    def call() -> None:
-        try:
-            result.set_result(work())
-        except Exception as error:  # whatever it is, it is raised where it is awaited
-            result.set_exception(error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(ended.cancel)
-
-    Thread(target=call, name="reader", daemon=True).start()
-    await asyncio.wait([ended])
-    return result.result()

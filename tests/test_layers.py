@@ -45,7 +45,7 @@ LAYERS = (
     layer("the settings of a stage, a second request", "second stagespec", is_pure=True),
     layer(
         "settings, files, servers, the store",
-        "backends clock formats jobspec logs slots spool stopping store",
+        "backends clock formats jobspec logs slots readerthread spool stopping store",
     ),
     layer(
         "one server, or what one run left",
@@ -56,7 +56,7 @@ LAYERS = (
         "causes comparison endpoints gates preflight redo worth",
     ),
     layer("one window, one job", "asker job neighbour"),
-    layer("one query, the servers of a run", "progress reranker session"),
+    layer("one query, the servers of a run", "ancestry progress reranker session"),
     layer("an input", "forecast intake"),
     layer("how long it takes, how it ends", "outlook verdict"),
     layer("a run", "runner"),
