@@ -1,6 +1,7 @@
 """Measures likelihood reranking with a real small model: nDCG@10 before and after, time, tokens.
 
-    python scripts/bench_likelihood.py MODEL.gguf ../shared/data/dl19 --queries 0:24 --depth 40
+    python -m scripts.bench_likelihood MODEL.gguf ../shared/data/dl19 --queries 0:24 --depth 40 \\
+        --template likelihood-en --template scripts/bench_templates/few.toml
 
 Each --template is tried on the same queries, with `score` the sum and the mean over the query's
 tokens. The differences are paired by query; their intervals are bootstrapped.
