@@ -55,7 +55,7 @@ async def test_bytes_go_out_and_come_back_as_they_are() -> None:
 async def test_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        with pytest.raises(UnavailableError, match="can.t be reached: Connection refused"):
+        with pytest.raises(UnavailableError, match=r"can.t be reached: Connection refused"):
             await post(f"http://127.0.0.1:{unused.getsockname()[1]}")
 
 
