@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.backoff import MAX_ATTEMPTS, next_delay, persist
+from batchrank.backoff import MAX_ATTEMPTS, next_delay, persist, persist_loading
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -117,3 +117,30 @@ def test_callers_that_fail_together_do_not_return_together() -> None:
     delays = sorted(next_delay(3, None, Random(seed)) or 0 for seed in range(20))
 
     assert all(earlier < later for earlier, later in pairwise(delays))
+
+
+async def test_a_model_that_loads_is_waited_for_up_to_a_limit() -> None:
+    told: list[int] = []
+    loads = [UnavailableError("loading", loading=True) for _ in range(4)]
+    server = Server(*loads)
+
+    def tell() -> None:
+        told.append(server.attempts)
+
+    assert await persist_loading(server.attempt, server.pause, 900, tell) == "answer"
+    assert told == [1, 2, 3, 4]
+    assert server.pauses == [0.5, 1, 2, 4]
+
+    server = Server(*[UnavailableError("loading", loading=True)] * 1000)
+    with pytest.raises(UnavailableError, match="loading"):
+        await persist_loading(server.attempt, server.pause, 60, tell)
+    assert sum(server.pauses) == 60
+
+
+@pytest.mark.parametrize("error", [UnavailableError("refused"), FatalServerError("bad key")])
+async def test_a_start_waits_for_nothing_but_loading(error: ServerError) -> None:
+    server = Server(error)
+
+    with pytest.raises(type(error)):
+        await persist_loading(server.attempt, server.pause, 900, lambda: None)
+    assert server.pauses == []
