@@ -9,6 +9,8 @@ import orjson
 
 from batchrank.store.store import Line, Run, Store
 
+_CHUNK = 2000
+
 
 class Repeated:
     """The lines of the run right before, which ended with a ranking for each of them.
@@ -25,7 +27,7 @@ class Repeated:
         self._earlier = earlier
         self._position = 0
         self._copied = 0
-        self._expected: list[Line] = []
+        self._ahead: list[tuple[Line, bool]] = []
 
     @classmethod
     async def find(cls, store: Store, run: Run) -> Repeated | None:
@@ -46,19 +48,27 @@ class Repeated:
 
         `found` are (input line, key of the ranking). Where it is so they count as taken over.
         """
+        while len(self._ahead) < len(found) and await self._fetch():
+            pass
+        expected = self._ahead[: len(found)]
+        if [(line.line, line.ranking) for line, _ in expected] != list(found):
+            return False
+        if any(retry for _, retry in expected):
+            return False
+        del self._ahead[: len(found)]
+        self._position += len(found)
+        return True
+
+    async def _fetch(self) -> bool:
+        """Read more of the earlier run's lines; whether there were any."""
         rows = await self._store.select(
             "SELECT position, line, qid, ranking, weight, EXISTS (SELECT 1 FROM rankings "
             "INDEXED BY rankings_retry WHERE key = ranking AND retry) FROM lines "
             "WHERE run = ? AND position >= ? ORDER BY position LIMIT ?",
-            (self._earlier, self._position, len(found)),
+            (self._earlier, self._position + len(self._ahead), _CHUNK),
         )
-        self._expected = [Line(*row[:-1]) for row in rows]
-        if any(row[-1] for row in rows):
-            return False
-        if [(line.line, line.ranking) for line in self._expected] != list(found):
-            return False
-        self._position += len(found)
-        return True
+        self._ahead += [(Line(*row[:-1]), bool(row[-1])) for row in rows]
+        return bool(rows)
 
     async def flush(self) -> None:
         """Copy the lines that were taken over and are not yet the run's own."""
@@ -77,7 +87,9 @@ class Repeated:
         Then those behind them can be followed again.
         """
         self._position = self._copied = self._position + len(lines)
-        return list(lines) == self._expected
+        expected = [line for line, _ in self._ahead[: len(lines)]]
+        del self._ahead[: len(lines)]
+        return list(lines) == expected
 
     async def is_whole(self, lines: int) -> bool:
         """Whether the earlier run has no more than these `lines`."""
