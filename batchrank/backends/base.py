@@ -17,12 +17,16 @@ class Call:
     """One request as it is sent: the same prompt gives the same path and bytes.
 
     `read` turns the bytes that come back into an answer, whose `seconds` are 0; it raises
-    ServerError where they are none.
+    ServerError where they are none. Where there is a `target`, the server is asked for its tokens
+    first, and `spelled` makes the body that is really sent of them; of None where they can't be
+    named one by one.
     """
 
     path: str
     body: bytes
     read: Callable[[bytes], Answer] = field(compare=False)
+    target: str | None = None
+    spelled: Callable[[Sequence[int] | None], bytes] | None = field(default=None, compare=False)
 
 
 class Backend(Protocol):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import orjson
 
 from batchrank.backends.base import BackendOptions, Call, ask
-from batchrank.backends.bodies import read_answer
+from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.detection import detect
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import Http
+from batchrank.backends.loose import count, rows
 from batchrank.backends.rerankers import ROUTES, find_route
 from batchrank.backends.sharing import BACKGROUND, crowd, in_background
-from batchrank.errors import RefusedError
+from batchrank.errors import BadResponseError, RefusedError
 from batchrank.values import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
 
 
@@ -32,6 +34,7 @@ class OpenAIBackend:
         """Whether requests say that others go first."""
         self._info: ServerInfo | None = None
         self._rerank_path = ROUTES[0]
+        self._spelled: tuple[str, Sequence[int] | None] = ("", None)
 
     async def describe(self) -> ServerInfo:
         """See `Backend.describe`."""
@@ -62,6 +65,8 @@ class OpenAIBackend:
 
     async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
+        if call.spelled is not None and call.target is not None:
+            call = replace(call, body=call.spelled(await self._tokens(call.target, seconds)))
         if not self.in_background:
             return await ask(self._http, call, seconds)
         assert self._info is not None
@@ -74,6 +79,22 @@ class OpenAIBackend:
         # vLLM refuses the field unless it was started with priority scheduling.
         self.in_background = False
         return await ask(self._http, call, seconds)
+
+    async def _tokens(self, target: str, seconds: float) -> Sequence[int] | None:
+        """The tokens of a target; those of the last one are kept, as many calls share it.
+
+        None where one of them is part of a character: no grammar of llama.cpp can hold it.
+        """
+        if self._spelled[0] != target:
+            request = {"content": target, "add_special": False, "with_pieces": True}
+            answer = await self._http.post("/tokenize", orjson.dumps(request), seconds)
+            tokens = rows(read_object(answer).get("tokens"))
+            numbers = [number for row in tokens if (number := count(row.get("id"))) is not None]
+            if not numbers or len(numbers) < len(tokens):
+                raise BadResponseError("The server's /tokenize gives no tokens.")
+            whole = all(isinstance(row.get("piece"), str) for row in tokens)
+            self._spelled = (target, numbers if whole else None)
+        return self._spelled[1]
 
     @property
     def reconnects(self) -> int:

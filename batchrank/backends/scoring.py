@@ -17,24 +17,34 @@ from batchrank.values import Answer, LikelihoodPrompt, RerankPrompt, Usage
 
 
 def constrained_likelihood(prompt: LikelihoodPrompt, model: str, seed: int) -> Call:
-    """For llama.cpp: generation under a grammar that allows only the target.
+    """For llama.cpp: generation under a grammar that allows only the target's own tokens.
 
-    The log-probabilities it returns are those before the grammar. The model chooses among the
-    tokenisations of the target.
+    The log-probabilities it returns are those before the grammar. A grammar of the target's text
+    would leave the tokenisation to the model: it chose three times as many tokens, others for every
+    document, and their sum said nothing.
     """
-    body = {
+    request = {
         "model": model,
         "prompt": prompt.text,
-        "grammar": f"root ::= {_literal(prompt.target)}",
-        "n_predict": len(prompt.target.encode()) + 1,
         "n_probs": 1,
         "stream": False,
         "seed": seed,
         "temperature": 0,
         "cache_prompt": True,
     }
+
+    def spelled(tokens: Sequence[int] | None) -> bytes:
+        if tokens is None:
+            most = len(prompt.target.encode()) + 1
+            grammar = {"grammar": f"root ::= {_literal(prompt.target)}", "n_predict": most}
+        else:
+            rule = " ".join(f"<[{token}]>" for token in tokens)
+            grammar = {"grammar": f"root ::= {rule}", "n_predict": len(tokens)}
+        return orjson.dumps(request | grammar)
+
     read = partial(_read_generated, target=prompt.target)
-    return Call("/completion", orjson.dumps(body), read)
+    body = orjson.dumps({**request, "target": prompt.target})
+    return Call("/completion", body, read, prompt.target, spelled)
 
 
 def echoed_likelihood(prompt: LikelihoodPrompt, model: str, seed: int) -> Call:

@@ -29,8 +29,10 @@ class Likelihood:
         return len(window.shown)
 
     def prompt(self, texts: QueryTexts, window: Window, means: Means) -> LikelihoodPrompt:
-        """See `Reader.prompt`."""
-        return LikelihoodPrompt(means.template.render(texts.shown(window)), texts.query)
+        """See `Reader.prompt`. A blank that ends the text belongs to the query's first token."""
+        text = means.template.render(texts.shown(window))
+        before = text.rstrip(" ")
+        return LikelihoodPrompt(before, text[len(before) :] + texts.query)
 
     def read(self, window: Window, answer: Answer) -> Permutation:
         """See `Reader.read`. A sum over part of the query would be too high: it is unusable."""

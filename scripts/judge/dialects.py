@@ -77,13 +77,13 @@ def ollama_loaded(model: str) -> bytes:
 def llama_completion(
     config: JudgeConfig, text: str, logprobs: Logprobs, sent: int, made: int
 ) -> Body:
-    """An answer of llama.cpp's `/completion`; the last entry is the token that ends it."""
-    rows = [*(_entry(*pair) for pair in logprobs), _entry("", -0.5)]
+    """An answer of llama.cpp's `/completion`, ended by its token limit."""
+    rows = [_entry(*pair) for pair in logprobs]
     return {
         "content": text,
         "model": config.model,
         "stop": True,
-        "stop_type": "eos",
+        "stop_type": "limit",
         "tokens_evaluated": sent,
         "tokens_predicted": made,
         "completion_probabilities": rows,

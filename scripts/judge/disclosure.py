@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from .config import JudgeConfig
 from .latency import Slots
+from .pointwise import numbers_of, text_of
 from .prompt import count_prompt, prompt_text
 
 CREATED = 1_760_000_000
@@ -183,7 +184,7 @@ def utility(config: JudgeConfig, path: str, payload: Mapping[str, Any]) -> Page 
     if config.kind == "ollama" and path == "/api/show":
         return _ollama_show(config)
     if config.kind == "llama.cpp" and path == "/tokenize":
-        return {"tokens": list(range(count_prompt(payload.get("content", ""))))}
+        return {"tokens": _tokens(payload.get("content", ""), payload.get("with_pieces", False))}
     if config.kind == "llama.cpp" and path == "/apply-template":
         return {"prompt": prompt_text(messages)}
     if config.kind == "llama.cpp" and path == "/v1/chat/completions/input_tokens":
@@ -193,3 +194,10 @@ def utility(config: JudgeConfig, path: str, payload: Mapping[str, Any]) -> Page 
         context = config.context
         return {"count": count, "max_model_len": context, "tokens": list(range(count))}
     return None
+
+
+def _tokens(content: str, with_pieces: bool) -> Sequence[object]:
+    """As many as usage counts; with pieces, those that `/completion` takes in a grammar."""
+    if with_pieces:
+        return [{"id": number, "piece": text_of([number])} for number in numbers_of(content)]
+    return list(range(count_prompt(content)))

@@ -14,10 +14,11 @@ from .config import MAX_LOGPROBS, Field, JudgeConfig
 from .constraints import UnanswerableError
 from .disclosure import ollama_name
 from .knowledge import Knowledge
-from .pointwise import text_before, tokens_of
+from .pointwise import text_before, text_of, tokens_of
 from .prompt import count_prompt, prompt_text
 
-_ONE_TEXT = re.compile(r'root ::= ("(?:[^"\\]|\\.)*")')
+_TOKENS = re.compile(r"root ::= <\[\d+\]>(?: <\[\d+\]>)*")
+_NUMBER = re.compile(r"\d+")
 TEI_TEXTS = 32
 """Texts that Text Embeddings Inference takes in a request by default."""
 
@@ -115,15 +116,14 @@ class ModelCalls:
         )
 
     def llama_completion(self, payload: Mapping[str, Any], digest: str) -> Judged:
-        """`/completion` with a grammar that allows one text only, as likelihoods are asked for."""
+        """`/completion` under a grammar of one row of tokens, as likelihoods are asked for."""
         prompt, grammar = payload.get("prompt", ""), payload.get("grammar", "")
-        allowed = _ONE_TEXT.fullmatch(grammar)
-        if allowed is None or not payload.get("n_probs"):
-            refusal = "judge: it answers /completion only for a grammar of one text, with n_probs"
+        if not _TOKENS.fullmatch(grammar) or not payload.get("n_probs"):
+            refusal = "judge: it answers /completion only for a grammar of tokens, with n_probs"
             raise RefusalError(400, dialects.error("llama.cpp", 400, refusal))
-        target = orjson.loads(allowed[1])
+        target = text_of(map(int, _NUMBER.findall(grammar)))
         logprobs, unknown = self._judge.likelihood(prompt, target, digest)
-        sent, made = count_prompt(prompt), len(logprobs) + 1
+        sent, made = count_prompt(prompt), len(logprobs)
         body = dialects.llama_completion(self._config, target, logprobs, sent, made)
         return Judged("window", prompt, sent, made, unknown, lambda *_: orjson.dumps(body))
 

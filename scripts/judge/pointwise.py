@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 Logprobs = tuple[tuple[str, float], ...]
 
@@ -42,3 +43,13 @@ def text_before(prompt: str) -> str:
 def tokens_of(text: str) -> list[str]:
     """The pieces that a text is split into."""
     return _TOKEN.findall(text)
+
+
+def numbers_of(text: str) -> list[int]:
+    """A text's characters as token numbers, from which `text_of` makes it again."""
+    return list(map(ord, text))
+
+
+def text_of(numbers: Iterable[int]) -> str:
+    """The text of such numbers."""
+    return "".join(map(chr, numbers))

@@ -41,15 +41,42 @@ VOYAGE = {
 TEI = [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.2}]
 
 
-def test_a_grammar_allows_the_target_only() -> None:
+def test_a_grammar_allows_the_tokens_of_the_target_only() -> None:
     call = constrained_likelihood(PROMPT, "m", 7)
+    assert call.spelled is not None
 
-    body = orjson.loads(call.body)
-    assert call.path == "/completion"
-    assert body["prompt"] == PROMPT.text
-    assert body["grammar"] == 'root ::= "say \\"hi\\""'
-    assert (body["n_probs"], body["temperature"], body["seed"]) == (1, 0, 7)
-    assert "post_sampling_probs" not in body
+    kept, sent = orjson.loads(call.body), orjson.loads(call.spelled([5, 17]))
+    assert (call.path, call.target, kept["target"]) == ("/completion", PROMPT.target, PROMPT.target)
+    assert sent["prompt"] == PROMPT.text
+    assert (sent["grammar"], sent["n_predict"]) == ("root ::= <[5]> <[17]>", 2)
+    assert (sent["n_probs"], sent["temperature"], sent["seed"]) == (1, 0, 7)
+    assert "post_sampling_probs" not in sent
+
+
+@pytest.mark.parametrize(("piece", "rule"), [("hi", "<[7]>"), ([230, 190], '"say \\"hi\\""')])
+async def test_a_token_that_is_part_of_a_character_takes_the_text_for_the_rule(
+    piece: object, rule: str
+) -> None:
+    reply = orjson.loads(generated(PROMPT.target, (PROMPT.target, -1.0)))
+    tokens = {"tokens": [{"id": 7, "piece": piece}]}
+    async with scripted({"/tokenize": tokens, "/completion": reply}) as server:
+        backend = OpenAIBackend(BackendOptions(server.url))
+        answer = await backend.send(constrained_likelihood(PROMPT, "m", 0), 5)
+        await backend.close()
+
+    assert answer.scored == ((PROMPT.target, -1.0),)
+    assert orjson.loads(server.seen[-1].body)["grammar"] == f"root ::= {rule}"
+
+
+@pytest.mark.parametrize(
+    "tokens", ["{}", '{"tokens": []}', '{"tokens": [5]}', '{"tokens": [{"id": "a", "piece": "b"}]}']
+)
+async def test_a_server_without_tokens_gives_no_likelihood(tokens: str) -> None:
+    async with scripted({"/tokenize": tokens}) as server:
+        backend = OpenAIBackend(BackendOptions(server.url))
+        with pytest.raises(BadResponseError, match="tokens"):
+            await backend.send(constrained_likelihood(PROMPT, "m", 0), 5)
+        await backend.close()
 
 
 def generated(content: str, *tokens: tuple[str, float]) -> bytes:
