@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -51,6 +52,11 @@ def inspect(
         typer.echo(f"{one_line(ranked.qid) or 'no qid'}: {one_line(ranked.query) or 'no query'}")
         model = one_line(run.settings["model"])
         typer.echo(f"line {number_of_line}, {ranked.status}, model {model}")
+        if (lineage := ranked.lineage) is not None and ranked.is_incremental:
+            full = datetime.fromtimestamp(lineage.full_at, UTC).astimezone()
+            typer.echo(
+                f"builds on the ranking of run {lineage.run}; ranked in full {full:%Y-%m-%d %H:%M}"
+            )
         if ranked.error is not None:
             typer.echo(f"{ranked.error_kind}: {one_line(ranked.error)}")
         for rank, place in enumerate(ranked.order[:top_k], 1):

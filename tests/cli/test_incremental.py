@@ -63,6 +63,8 @@ def test_a_night_asks_only_for_what_changed(
     assert unchanged == before[1]
     (seen,) = shell.look("inspect", rows[0]["query"]["qid"], "--json").json["asked"]
     assert len(seen["window"]["shown"]) == 6
+    told = shell.look("inspect", rows[0]["query"]["qid"]).out.decode()
+    assert "builds on the ranking of run 1; ranked in full 20" in told
 
 
 def test_lost_candidates_need_no_server(
