@@ -24,7 +24,7 @@ import uvloop
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.embedded import EmbeddedServer
 from batchrank.backends.openai import OpenAIBackend
-from batchrank.evaluation import evaluate, parse_measures
+from batchrank.metrics.evaluation import evaluate, parse_measures
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter

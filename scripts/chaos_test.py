@@ -28,8 +28,8 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from batchrank.jobspec import JobSpec
-from batchrank.runner import Runner
+from batchrank.running.runner import Runner
+from batchrank.spec.jobspec import JobSpec
 from scripts.judge import JudgeConfig, JudgeServer
 
 ENDPOINTS = 3

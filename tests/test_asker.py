@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.asker import Asked, Asker, Manner
 from batchrank.backends.base import Call
-from batchrank.capacity import FixedCapacity
-from batchrank.endpoint import Endpoint
-from batchrank.endpoints import Pool
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -28,10 +24,14 @@ from batchrank.errors import (
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Kind, load_template
 from batchrank.prompts.tokens import TokenCounter
+from batchrank.ranking.asker import Asked, Asker, Manner
 from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
+from batchrank.serving.capacity import FixedCapacity
+from batchrank.serving.endpoint import Endpoint
+from batchrank.serving.endpoints import Pool
+from batchrank.serving.trial import trial
 from batchrank.store.store import Store
-from batchrank.trial import trial
 from batchrank.values import (
     Answer,
     ChatPrompt,

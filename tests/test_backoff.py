@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.backoff import MAX_ATTEMPTS, next_delay, persist, persist_loading
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -19,6 +18,7 @@ from batchrank.errors import (
     ServerError,
     UnavailableError,
 )
+from batchrank.serving.backoff import MAX_ATTEMPTS, next_delay, persist, persist_loading
 
 
 class Server:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchrank import deadline
-from batchrank.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
 from batchrank.errors import UsageError
+from batchrank.spec import deadline
+from batchrank.spec.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
 
 HOUR = 3600.0
 EVENING = datetime(2026, 11, 30, 23, 0).astimezone().timestamp()

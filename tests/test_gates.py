@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.gates import is_hopeless, rejections
-from batchrank.jobspec import JobSpec
+from batchrank.running.gates import is_hopeless, rejections
+from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Store, Totals
 from batchrank.values import QueryStatus, Tally
 

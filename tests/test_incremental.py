@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from batchrank.incremental import MAX_STEPS, Earlier, Limits, lineage_of
-from batchrank.reranker import unranked
+from batchrank.ranking.incremental import MAX_STEPS, Earlier, Limits, lineage_of
+from batchrank.ranking.reranker import unranked
 from batchrank.values import Document, Lineage, Query, Request
 
 LIMITS = Limits(change=0.3, age=1000, window_size=4)

@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.intake import Intake, NewQuery, Order
-from batchrank.job import Job
-from batchrank.jobspec import JobSpec
-from batchrank.preflight import Profile
 from batchrank.prompts.template import load_template
-from batchrank.reranker import unranked
+from batchrank.ranking.job import Job
+from batchrank.ranking.reranker import unranked
+from batchrank.running.intake import Intake, NewQuery, Order
+from batchrank.serving.preflight import Profile
+from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Run, Store
 from batchrank.values import Form, QueryStatus, RankedQuery
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.job import Job
-from batchrank.jobspec import JobSpec, load_spec, load_templates
-from batchrank.preflight import Profile
 from batchrank.prompts.template import load_template
+from batchrank.ranking.job import Job
+from batchrank.serving.preflight import Profile
+from batchrank.spec.jobspec import JobSpec, load_spec, load_templates
 from batchrank.values import Form
 from tests.strategies.driving import docids, drove, useless
 

@@ -31,37 +31,13 @@ def layer(holds: str, names: str, *, is_pure: bool = False) -> Layer:
 
 LAYERS = (
     layer("the vocabulary", "__init__ errors values", is_pure=True),
-    layer(
-        "text, numbers and order",
-        "agreement answers backoff bias breaker capacity complaints deadline endpointspec "
-        "evaluation fusion keys prompts quiet sanity significance",
-        is_pure=True,
-    ),
-    layer(
-        "what is asked, and how it is read",
-        "fit incremental readings strategies trial",
-        is_pure=True,
-    ),
-    layer("the settings of a stage, a second request", "second stagespec", is_pure=True),
-    layer(
-        "settings, files, servers, the store",
-        "backends clock formats jobspec logs slots readerthread spool stopping store",
-    ),
-    layer(
-        "one server, or what one run left",
-        "connection endpoint rehearsal replay results retention runs sampling ways",
-    ),
-    layer(
-        "all servers of a job, what runs say",
-        "causes comparison endpoints gates preflight redo worth",
-    ),
-    layer("one window, one job", "asker job neighbour"),
-    layer("one query, the servers of a run", "ancestry progress reranker session"),
-    layer("an input", "forecast intake"),
-    layer("how long it takes, how it ends", "outlook verdict"),
-    layer("a run", "runner"),
-    layer("an examination, which measures as a run would", "doctor trials"),
-    layer("what many runs say", "diagnosis labelling noise tuning"),
+    layer("text, numbers and order", "answers fusion keys metrics prompts", is_pure=True),
+    layer("how windows are made, and how answers are read", "readings strategies", is_pure=True),
+    layer("settings, files, servers, the store", "backends clock formats logs spec store"),
+    layer("the servers of a job", "serving"),
+    layer("one window, one query, one job", "ranking"),
+    layer("a run", "running"),
+    layer("what runs are worth", "measuring"),
     layer("the command line", "cli"),
     layer("the program", "__main__"),
 )
@@ -156,11 +132,11 @@ def test_a_module_stands_in_one_layer() -> None:
     ("module", "added", "complaint"),
     [
         ("batchrank.values", "import batchrank.cli", "imports up: batchrank.cli"),
-        ("batchrank.keys", "from batchrank import runner", "imports up: batchrank.runner"),
+        ("batchrank.keys", "from batchrank.running import runner", "imports up: batchrank.running.runner"),
         (
             "batchrank.strategies.base",
-            "def late():\n    from batchrank.asker import Asker",
-            "imports up: batchrank.asker",
+            "def late():\n    from batchrank.ranking.asker import Asker",
+            "imports up: batchrank.ranking.asker",
         ),
         ("batchrank.fusion", "from batchrank.keys import job_key", "imports sideways"),
         ("batchrank.strategies.sliding", "import asyncio", "is pure and imports asyncio"),

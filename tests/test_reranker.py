@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from batchrank.answers import Reading, permutation, unanswered
-from batchrank.asker import Asked
 from batchrank.errors import StoppedError
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.reranker import Reranker, failed, needs_ranking, tally, unranked
-from batchrank.slots import Priority
+from batchrank.ranking.asker import Asked
+from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
+from batchrank.serving.slots import Priority
 from batchrank.store.store import StoredAnswer
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented

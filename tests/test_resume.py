@@ -298,7 +298,7 @@ def _interrupt(job: Job) -> None:
 def test_a_server_that_goes_away_leaves_a_job_that_can_go_on(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("batchrank.backoff._FIRST_SECONDS", 0.001)
+    monkeypatch.setattr("batchrank.serving.backoff._FIRST_SECONDS", 0.001)
     written(job.source, [*ROWS, b"{torn"])
     with serving(judge(ROWS)) as server:
         assert job.calls(server.url, "--limit", "2") == 6

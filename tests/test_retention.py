@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from batchrank.keys import short_hash
-from batchrank.retention import Collected, collect
+from batchrank.running.retention import Collected, collect
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Line, Run, Store
 from batchrank.values import Answer, QueryStatus, RankedQuery

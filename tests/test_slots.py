@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchrank.errors import StoppedError
-from batchrank.slots import Priority, Slots
+from batchrank.serving.slots import Priority, Slots
 
 
 @dataclass

@@ -15,12 +15,12 @@ from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import outlook_lines
 from batchrank.cli.talk import Talk, duration
-from batchrank.doctor import Findings, examine
 from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
 from batchrank.formats.lines import read_lines
 from batchrank.formats.wording import counted
-from batchrank.jobspec import load_spec
+from batchrank.running.doctor import Findings, examine
+from batchrank.spec.jobspec import load_spec
 
 _NO_MATTER = frozenset(
     (

@@ -11,11 +11,11 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import outlook_lines
 from batchrank.cli.talk import duration
-from batchrank.forecast import Forecast, forecast
-from batchrank.job import Job
-from batchrank.jobspec import JobSpec, load_templates
-from batchrank.outlook import Outlook, look_ahead
-from batchrank.preflight import Profile
+from batchrank.ranking.job import Job
+from batchrank.running.forecast import Forecast, forecast
+from batchrank.running.outlook import Outlook, look_ahead
+from batchrank.serving.preflight import Profile
+from batchrank.spec.jobspec import JobSpec, load_templates
 from batchrank.store.history import last_pace
 from batchrank.store.store import Store
 from batchrank.values import Form

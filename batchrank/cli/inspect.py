@@ -17,8 +17,8 @@ from batchrank.cli.streams import print_json
 from batchrank.cli.talk import one_line, printable
 from batchrank.errors import UsageError
 from batchrank.formats.rows import encode_jsonl
-from batchrank.replay import Replayed, replay
-from batchrank.results import make_row
+from batchrank.ranking.replay import Replayed, replay
+from batchrank.running.results import make_row
 from batchrank.store.history import on_line
 from batchrank.store.store import Run, Store
 from batchrank.values import RankedQuery

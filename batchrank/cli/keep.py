@@ -13,9 +13,9 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import printable
-from batchrank.deadline import parse_duration
 from batchrank.errors import UsageError
-from batchrank.retention import collect
+from batchrank.running.retention import collect
+from batchrank.spec.deadline import parse_duration
 from batchrank.store.backup import back_up
 from batchrank.store.connection import is_there
 from batchrank.store.lock import store_lock

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from batchrank.causes import Cause, failures, fallbacks
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
@@ -18,8 +17,9 @@ from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration, printable
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted
-from batchrank.progress import read_status
-from batchrank.results import Format, write_results
+from batchrank.running.causes import Cause, failures, fallbacks
+from batchrank.running.progress import read_status
+from batchrank.running.results import Format, write_results
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.store import Run, Store, Totals

@@ -21,7 +21,10 @@ from batchrank.cli.measured import (
 from batchrank.cli.noisy import ask_twice_of, noise_lines, noise_value
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import SampleSize, model_flags
-from batchrank.comparison import (
+from batchrank.errors import UsageError
+from batchrank.formats.trec import read_qrels
+from batchrank.formats.wording import quoted
+from batchrank.measuring.comparison import (
     Comparison,
     Evaluation,
     compare_runs,
@@ -29,15 +32,12 @@ from batchrank.comparison import (
     hurt_and_helped,
     likenesses,
 )
-from batchrank.errors import UsageError
-from batchrank.evaluation import DEFAULT_MEASURES, Scored, parse_measures
-from batchrank.formats.trec import read_qrels
-from batchrank.formats.wording import quoted
-from batchrank.jobspec import Cost, load_spec
-from batchrank.noise import Yardsticks
-from batchrank.runs import MeasuredRun, is_store, read_run, read_store
-from batchrank.significance import Test
-from batchrank.worth import YARDSTICK, Worth, worth
+from batchrank.measuring.noise import Yardsticks
+from batchrank.measuring.runs import MeasuredRun, is_store, read_run, read_store
+from batchrank.measuring.worth import YARDSTICK, Worth, worth
+from batchrank.metrics.evaluation import DEFAULT_MEASURES, Scored, parse_measures
+from batchrank.metrics.significance import Test
+from batchrank.spec.jobspec import Cost, load_spec
 
 _MOST_RUNS = 26
 

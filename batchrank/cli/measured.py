@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from batchrank.cli.columns import names, sentence, table
 from batchrank.cli.talk import duration
-from batchrank.comparison import (
+from batchrank.formats.wording import counted
+from batchrank.measuring.comparison import (
     Change,
     Comparison,
     Evaluation,
@@ -14,13 +15,12 @@ from batchrank.comparison import (
     QueryChange,
     hurt_and_helped,
 )
-from batchrank.evaluation import Scored
-from batchrank.formats.wording import counted
-from batchrank.runs import MeasuredRun, Spending
-from batchrank.significance import SAMPLES, Test
+from batchrank.measuring.runs import MeasuredRun, Spending
+from batchrank.measuring.worth import YARDSTICK, Worth
+from batchrank.metrics.evaluation import Scored
+from batchrank.metrics.significance import SAMPLES, Test
 from batchrank.store.spending import Calls
 from batchrank.values import QueryStatus
-from batchrank.worth import YARDSTICK, Worth
 
 _CHANGE_HEADER = ("change", "95% interval", "p", "wins", "ties", "losses")
 

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 from batchrank.cli.columns import sentence, table
 from batchrank.cli.trying import Say, try_on
-from batchrank.comparison import Comparison, Pair
 from batchrank.formats.wording import counted
-from batchrank.jobspec import JobSpec
-from batchrank.noise import Noise, Yardsticks, ask_twice, mean_size, noise
-from batchrank.runs import MeasuredRun
-from batchrank.sampling import sampled
-from batchrank.trials import Trials
+from batchrank.measuring.comparison import Comparison, Pair
+from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, mean_size, noise
+from batchrank.measuring.runs import MeasuredRun
+from batchrank.measuring.sampling import sampled
+from batchrank.measuring.trials import Trials
+from batchrank.spec.jobspec import JobSpec
 
 
 def ask_twice_of(source: str, count: int, base: JobSpec, by: Yardsticks) -> Noise:

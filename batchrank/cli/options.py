@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from batchrank.jobspec import JobSpec
+from batchrank.spec.jobspec import JobSpec
 
 _GENERAL = "Files"
 _MODEL = "Model server"

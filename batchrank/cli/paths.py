@@ -10,9 +10,9 @@ from pathlib import Path
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import quoted
-from batchrank.jobspec import JobSpec
-from batchrank.progress import status_path
-from batchrank.results import rejected_name
+from batchrank.running.progress import status_path
+from batchrank.running.results import rejected_name
+from batchrank.spec.jobspec import JobSpec
 
 _BESIDE = ("-wal", "-shm", "-journal", ".lock")
 

@@ -17,11 +17,11 @@ from batchrank.cli.streams import print_json
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import BatchrankError, UsageError
-from batchrank.jobspec import JobSpec, load_spec
 from batchrank.logs import json_logs
-from batchrank.results import default_output
-from batchrank.runner import Runner
-from batchrank.verdict import Report
+from batchrank.running.results import default_output
+from batchrank.running.runner import Runner
+from batchrank.running.verdict import Report
+from batchrank.spec.jobspec import JobSpec, load_spec
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from batchrank.jobspec import JobSpec
+from batchrank.spec.jobspec import JobSpec
 
 P = ParamSpec("P")
 

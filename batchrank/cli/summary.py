@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from batchrank.cli.talk import duration, printable
 from batchrank.formats.wording import counted
-from batchrank.outlook import Outlook
+from batchrank.running.outlook import Outlook
+from batchrank.running.verdict import Report
 from batchrank.store.store import Totals
 from batchrank.values import QueryStatus
-from batchrank.verdict import Report
 
 _SHOWN = 3
 

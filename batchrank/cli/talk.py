@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from batchrank.formats.wording import counted
-from batchrank.progress import Progress
+from batchrank.running.progress import Progress
 
 _SECONDS_A_LINE = 60.0
 _log = logging.getLogger(__name__)

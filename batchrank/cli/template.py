@@ -12,7 +12,7 @@ from batchrank.prompts.template import Template, built_in_names, load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import READERS
-from batchrank.sanity import sanity_requests
+from batchrank.serving.sanity import sanity_requests
 from batchrank.values import ChatPrompt, Form, LikelihoodPrompt, Window
 
 _DOC_TOKENS = 80

@@ -13,8 +13,8 @@ from batchrank.cli.paths import check_export, check_output
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.talk import Talk
 from batchrank.errors import StoppedError, UsageError
-from batchrank.sampling import Sample
-from batchrank.trials import Trials
+from batchrank.measuring.sampling import Sample
+from batchrank.measuring.trials import Trials
 
 T = TypeVar("T")
 Say = Callable[[str], None]

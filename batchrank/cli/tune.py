@@ -26,15 +26,13 @@ from batchrank.cli.tuned import (
     tuning_lines,
     tuning_value,
 )
-from batchrank.diagnosis import Diagnosis, diagnose
 from batchrank.errors import UsageError
-from batchrank.evaluation import parse_measures
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.toml import write_toml
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
-from batchrank.jobspec import load_spec
-from batchrank.labelling import (
+from batchrank.measuring.diagnosis import Diagnosis, diagnose
+from batchrank.measuring.labelling import (
     Label,
     compare_grades,
     label,
@@ -42,9 +40,11 @@ from batchrank.labelling import (
     write_labels,
     write_qrels,
 )
-from batchrank.sampling import sampled
-from batchrank.trials import Trials
-from batchrank.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
+from batchrank.measuring.sampling import sampled
+from batchrank.measuring.trials import Trials
+from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
+from batchrank.metrics.evaluation import parse_measures
+from batchrank.spec.jobspec import load_spec
 
 _TUNED = Path("tuned.toml")
 

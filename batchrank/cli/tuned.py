@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from string import ascii_letters
 
-from batchrank.bias import Effect
 from batchrank.cli.columns import sentence, table
 from batchrank.cli.plots import bars, scatter
-from batchrank.diagnosis import MEASURE, Diagnosis, Quality
 from batchrank.formats.wording import counted
-from batchrank.labelling import GRADES, Checked, Label
-from batchrank.tuning import Tried, Tuning
+from batchrank.measuring.bias import Effect
+from batchrank.measuring.diagnosis import MEASURE, Diagnosis, Quality
+from batchrank.measuring.labelling import GRADES, Checked, Label
+from batchrank.measuring.tuning import Tried, Tuning
 
 
 def diagnosis_lines(found: Diagnosis) -> list[str]:

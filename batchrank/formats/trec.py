@@ -12,9 +12,9 @@ from pathlib import Path
 import zstandard
 
 from batchrank.errors import UsageError
-from batchrank.evaluation import Qrels
 from batchrank.formats.compression import decompressed
 from batchrank.formats.wording import quoted, shown
+from batchrank.metrics.evaluation import Qrels
 
 _CHUNK = 256 * 1024
 _HIGHEST_GRADE = 1_000_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchrank.bias import Presented, pairs_of, position_bias, winners_by_place
+from batchrank.measuring.bias import Presented, pairs_of, position_bias, winners_by_place
 from batchrank.strategies.orders import forward, reverse, shuffle
 from batchrank.values import Ranking
 from tests.cli.running import gain

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.sampling import sampled
+from batchrank.measuring.sampling import sampled
 from tests.cli.running import requests, written
 
 

@@ -138,7 +138,7 @@ def test_no_server_on_this_machine_leaves_three_ways(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place("vLLM", _free_port())
-    monkeypatch.setattr("batchrank.connection.discover", partial(discover, (place,)))
+    monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, (place,)))
     said = _says_one_line(batchrank("run", source, "--store", tmp_path / "store"), 4)
     for way in ("ollama serve", "--base-url URL", "--backend embedded --model-path"):
         assert way in said
@@ -149,7 +149,7 @@ def test_a_server_on_this_machine_is_found_and_named(
 ) -> None:
     port = int(server.url.rpartition(":")[2])
     places = (Place("LM Studio", _free_port()), Place("vLLM", port))
-    monkeypatch.setattr("batchrank.connection.discover", partial(discover, places))
+    monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, places))
     ended = batchrank("run", source, "--store", tmp_path / "store")
     assert ended.code == 0, ended.err
     assert f"found vLLM at {server.url}" in ended.err

@@ -27,13 +27,14 @@ from tests.cli.running import (
 )
 
 MINUTE = 60.0
+MONOTONIC = "batchrank.spec.deadline.monotonic"
 
 
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Shell, JudgeServer]]:
     """A shell in whose time a window takes a minute and nothing else takes any: 3 min a query."""
     with serving(judge(requests(queries=14, candidates=12))) as server:
-        monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * MINUTE)
+        monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * MINUTE)
         yield Shell(tmp_path, server.url), server
 
 
@@ -116,9 +117,9 @@ def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
     shell, server = night
     now = time.time()
     deadline = time.strftime("%H:%M", time.localtime(now + 60 * MINUTE))
-    monkeypatch.setattr("batchrank.runner.time.time", lambda: now)
+    monkeypatch.setattr("batchrank.running.runner.time.time", lambda: now)
     # Half of the queries fit into the hour that is left at most, at 10 minutes a window.
-    monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * 10 * MINUTE)
+    monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * 10 * MINUTE)
     assert one_at_a_time(shell, source, "--deadline", deadline).code == 75
     asked = len(server.calls)
 
@@ -128,7 +129,7 @@ def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
     assert len(server.calls) == asked
 
     now += 20.5 * 60 * MINUTE  # the next night
-    monkeypatch.setattr("batchrank.deadline.monotonic", lambda: 0.0)
+    monkeypatch.setattr("batchrank.spec.deadline.monotonic", lambda: 0.0)
     assert one_at_a_time(shell, source, "--deadline", deadline).code == 0
 
 
@@ -153,7 +154,7 @@ def test_optional_passes_are_dropped_where_time_runs_out_and_made_up_for_later(
     source = written(tmp_path / "in.jsonl", rows)
     passes = ("--passes", "forward,reverse")
     with serving(judge(rows)) as server:
-        monkeypatch.setattr("batchrank.deadline.monotonic", lambda: len(windows(server)) * MINUTE)
+        monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * MINUTE)
         shell = Shell(tmp_path, server.url)
         # In full a query takes 6 minutes: 144 in all; with one pass 72.
         found = one_at_a_time(shell, source, *passes, "--time-limit", "160m", "--degrade")

@@ -46,7 +46,8 @@ def test_doctor_says_what_will_be_done_and_what_would_fit(
     source: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whatever is measured takes a second.
-    monkeypatch.setattr("batchrank.doctor.time", SimpleNamespace(perf_counter=count().__next__))
+    clock = SimpleNamespace(perf_counter=count().__next__)
+    monkeypatch.setattr("batchrank.running.doctor.time", clock)
     base = ("doctor", source, "--base-url", shell.url, "--json")
     found = _doctor(*base)
     assert found["outlook"]["seconds_left"] is None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from batchrank.asker import Spent
 from batchrank.cli.talk import Talk
-from batchrank.progress import Progress
+from batchrank.ranking.asker import Spent
+from batchrank.running.progress import Progress
 from batchrank.values import Tally, Usage
 
 

@@ -15,7 +15,7 @@ from batchrank.readings.base import Means
 from batchrank.readings.first_token import FirstToken
 from batchrank.readings.likelihood import Likelihood
 from batchrank.readings.yes_no import YesNo
-from batchrank.sanity import sanity_requests
+from batchrank.serving.sanity import sanity_requests
 from batchrank.values import Form, LikelihoodPrompt, Status, Window
 
 REQUEST, _ = sanity_requests()[1]

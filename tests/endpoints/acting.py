@@ -14,10 +14,10 @@ from aiohttp import web
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
-from batchrank.capacity import capacity_of
-from batchrank.endpoint import Endpoint
-from batchrank.endpoints import Pool
-from batchrank.trial import trial
+from batchrank.serving.capacity import capacity_of
+from batchrank.serving.endpoint import Endpoint
+from batchrank.serving.endpoints import Pool
+from batchrank.serving.trial import trial
 from batchrank.values import Answer, ChatPrompt, Form
 from tests.backends.servers import CHAT, Reply, raw
 

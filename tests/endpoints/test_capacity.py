@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from batchrank.capacity import Capacity, capacity_of
+from batchrank.serving.capacity import Capacity, capacity_of
 from batchrank.values import Form, ServerInfo
 
 MEAN = 0.05

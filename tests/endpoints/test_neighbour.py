@@ -10,10 +10,10 @@ import pytest
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
-from batchrank.breaker import Breaker
 from batchrank.errors import UsageError
-from batchrank.neighbour import give_way, keep_quiet_hours
-from batchrank.quiet import parse_quiet_hours
+from batchrank.serving.breaker import Breaker
+from batchrank.serving.neighbour import give_way, keep_quiet_hours
+from batchrank.spec.quiet import parse_quiet_hours
 from scripts.judge import JudgeConfig, JudgeServer
 from tests.backends.servers import CHAT, Reply, scripted
 from tests.endpoints.acting import Actor, ask, pooled, prompt, until

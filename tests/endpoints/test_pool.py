@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from batchrank.backoff import MAX_ATTEMPTS
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -19,6 +18,7 @@ from batchrank.errors import (
     StoppedError,
     UnavailableError,
 )
+from batchrank.serving.backoff import MAX_ATTEMPTS
 from tests.backends.servers import http, read_request
 from tests.endpoints.acting import CHAT, Acting, Actor, Reply, ask, pooled, raw, until
 

@@ -9,9 +9,9 @@ import pytest
 import zstandard
 
 from batchrank.errors import UsageError
-from batchrank.evaluation import parse_measures
 from batchrank.formats.trec import read_qrels
-from batchrank.runs import read_run
+from batchrank.measuring.runs import read_run
+from batchrank.metrics.evaluation import parse_measures
 from batchrank.values import QueryStatus
 from tests.evaluation.files import jsonl, row, trec
 

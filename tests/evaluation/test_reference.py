@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.evaluation import DEFAULT_MEASURES
+from batchrank.metrics.evaluation import DEFAULT_MEASURES
 from tests.cli.running import batchrank
 
 RUNS = {"dl19": "run.bm25.trec", "noveleval": "run.first.trec", "cosqa": "run.bm25.trec"}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from batchrank.agreement import agreement, kendall, overlap, rbo
-from batchrank.significance import Test, holm, paired_difference
+from batchrank.metrics.agreement import agreement, kendall, overlap, rbo
+from batchrank.metrics.significance import Test, holm, paired_difference
 
 values = st.floats(0, 1, allow_nan=False)
 rankings = st.permutations([f"d{n}" for n in range(12)]).flatmap(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.jobspec import Cost
-from batchrank.runs import Spending
-from batchrank.significance import Difference
+from batchrank.measuring.runs import Spending
+from batchrank.measuring.worth import worth
+from batchrank.metrics.significance import Difference
+from batchrank.spec.jobspec import Cost
 from batchrank.store.spending import Calls
-from batchrank.worth import worth
 from scripts.judge import JudgeServer
 from tests.cli.running import batchrank, gain, judge, requests, serving, windows, written
 from tests.evaluation.files import qrels

@@ -9,7 +9,7 @@ from typing import Literal
 import aiohttp
 import pytest
 
-from batchrank.sanity import CHANCE, sanity_requests
+from batchrank.serving.sanity import CHANCE, sanity_requests
 from scripts.judge import JudgeServer
 from tests.replay_server import ReplayServer, read_rows
 

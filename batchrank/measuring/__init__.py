@@ -1,0 +1,1 @@
+"""What runs are worth: compared, tried on a sample, tuned, labelled."""

@@ -1,0 +1,1 @@
+"""One job's identity, one query's windows: asked, read, counted, replayed."""

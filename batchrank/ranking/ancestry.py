@@ -1,0 +1,36 @@
+"""Looks up what the queries of a block can build on, where their job is incremental."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from batchrank.keys import short_hash
+from batchrank.ranking.incremental import Earlier, Limits, lineage_of
+from batchrank.ranking.job import Job
+from batchrank.spec.deadline import parse_duration
+from batchrank.store.history import latest_rankings
+from batchrank.store.store import Run, Store
+from batchrank.values import Lineage, Request
+
+
+async def find_lineages(
+    store: Store, run: Run, job: Job, requests: Sequence[Request]
+) -> list[Lineage | None]:
+    """One for each request, in order; none in a job that always ranks in full."""
+    spec = job.spec
+    if not spec.incremental:
+        return [None] * len(requests)
+    found = await latest_rankings(store, run, {short_hash(one.query.qid) for one in requests})
+    limits = Limits(
+        change=spec.incremental_max_change,
+        age=parse_duration(spec.incremental_max_age),
+        window_size=job.profile.window_size,
+    )
+
+    def lineage(request: Request) -> Lineage:
+        earlier = found.get(short_hash(request.query.qid))
+        known = Earlier(*earlier) if earlier else None
+        return lineage_of(request, spec.deepest, known, limits, run.started)
+
+    return await asyncio.to_thread(lambda: [lineage(request) for request in requests])

@@ -1,0 +1,204 @@
+"""Asks one window: joins calls in flight, looks up the store, calls, retries, records, reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from batchrank.answers import unanswered
+from batchrank.backends.base import Call
+from batchrank.errors import BudgetSpentError, ServerError
+from batchrank.keys import answer_key
+from batchrank.logs import about_window
+from batchrank.prompts.render import QueryTexts
+from batchrank.ranking.second import prompt_after
+from batchrank.readings.base import Way
+from batchrank.serving.endpoints import Pool
+from batchrank.serving.slots import Priority
+from batchrank.store.store import Store, StoredAnswer
+from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One window's outcome; `used` is the answer it was read from, `consulted` all it took."""
+
+    window: Window
+    permutation: Permutation
+    wanted: int
+    used: StoredAnswer | None
+    consulted: tuple[StoredAnswer, ...]
+    fault: str | None = None
+    fault_kind: str | None = None
+
+
+@dataclass(slots=True)
+class Spent:
+    """What this process did: calls it paid for and calls it could save."""
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    saved: int = 0
+    retries: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How windows are asked: what of `JobSpec` and of the server an asker needs.
+
+    `ways` has one entry a stage.
+    """
+
+    identity: str
+    ways: tuple[Way, ...]
+    re_ask: bool
+
+
+class Asker:
+    """Answers windows from the store or the model; each exact request is asked once at a time.
+
+    With `most_calls` a window that would need one call more raises BudgetSpentError.
+    """
+
+    def __init__(
+        self, pool: Pool, store: Store, run: int, manner: Manner, most_calls: int | None = None
+    ) -> None:
+        self.spent = Spent()
+        self._pool = pool
+        self._store = store
+        self._run = run
+        self._manner = manner
+        self._calls_left = most_calls
+        self._is_stopping = False
+        self._flying: dict[bytes, asyncio.Future[StoredAnswer]] = {}
+        self._unsent = 0
+        self._hungry = asyncio.Event()
+        self._hungry.set()
+
+    async def hungry(self) -> None:
+        """Wait until fewer windows are ready than slots could take at once."""
+        await self._hungry.wait()
+
+    def stop(self) -> None:
+        """Send nothing more: windows not sent yet raise StoppedError, those in flight go on."""
+        self._is_stopping = True
+        self._pool.stop()
+        self._hungry.set()
+
+    async def ask_round(
+        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
+    ) -> list[Asked]:
+        """Ask windows at the same time.
+
+        A window that gets no answer is an outcome (Status.ERROR), not an exception. Raises
+        StoppedError where `stop` was called or the server is gone, StoreError where an answer can't
+        be kept.
+        """
+        self._count_unsent(len(windows))
+        outcomes = await asyncio.gather(
+            *(
+                about_window(place, self._ask(window, texts, priority))
+                for place, window in enumerate(windows)
+            ),
+            return_exceptions=True,
+        )
+        asked = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            asked.append(outcome)
+        return asked
+
+    async def _ask(self, window: Window, texts: QueryTexts, priority: Priority) -> Asked:
+        way = self._manner.ways[window.stage]
+        reader = way.reader
+        wanted = reader.wanted(window)
+        prompt = reader.prompt(texts, window, way.means)
+        used, second = None, None
+        fault: ServerError | None = None
+        try:
+            used = await self._answer(way, prompt, priority)
+        except ServerError as error:
+            fault = error
+            outcome = unanswered(window, error.kind)
+            second = prompt_after(error, reader, texts, window, way.means, prompt)
+        else:
+            outcome = reader.read(window, used.answer)
+            if outcome.status is Status.FALLBACK:
+                second = reader.second(texts, window, way.means, prompt, used.answer)
+        consulted = () if used is None else (used,)
+        if self._manner.re_ask and second is not None:
+            self._count_unsent(1)
+            try:
+                again = await self._answer(way, second, priority)
+            except ServerError:
+                pass  # what the first request came to stands, and says why
+            else:
+                consulted = (*consulted, again)
+                other = reader.read(window, again.answer)
+                if other.status is not Status.FALLBACK:
+                    notes = (*other.notes, "asked-again")
+                    other = replace(other, status=Status.REPAIRED, notes=notes)
+                if used is None or other.status is not Status.FALLBACK:
+                    used, outcome, fault = again, other, None
+        said = (str(fault), fault.kind) if fault is not None else (None, None)
+        return Asked(window, outcome, wanted, used, consulted, *said)
+
+    async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
+        """The committed answer to a prompt, whoever paid for it."""
+        call = self._pool.encode(prompt)
+        key = answer_key(self._manner.identity, way.means.template.digest, call.path, call.body)
+        if (flying := self._flying.get(key)) is not None:
+            self._count_unsent(-1)
+            self.spent.saved += 1
+            return await asyncio.shield(flying)
+        flying = self._flying[key] = asyncio.get_running_loop().create_future()
+        try:
+            stored = await self._find_or_call(key, prompt, call, priority)
+        except BaseException as error:
+            flying.set_exception(error)
+            flying.exception()  # nobody may have joined this flight
+            raise
+        finally:
+            del self._flying[key]
+        flying.set_result(stored)
+        return stored
+
+    async def _find_or_call(
+        self, key: bytes, prompt: Prompt, call: Call, priority: Priority
+    ) -> StoredAnswer:
+        if (stored := await self._store.find_answer(key)) is not None:
+            self._count_unsent(-1)
+            self.spent.saved += 1
+            return stored
+        if self._calls_left is not None:
+            if not self._calls_left:
+                raise BudgetSpentError("the calls that were allowed are spent")
+            self._calls_left -= 1
+        answer = await self._call(prompt, call, priority)
+        self.spent.calls += 1
+        self.spent.usage += answer.usage
+        self.spent.seconds += answer.seconds
+        # Committed before it is used: what was paid for is never paid for twice.
+        return StoredAnswer(await self._store.add_answer(key, self._run, answer), answer)
+
+    async def _call(self, prompt: Prompt, call: Call, priority: Priority) -> Answer:
+        unsent = 1
+
+        def sent() -> None:
+            nonlocal unsent
+            self._count_unsent(-unsent)
+            self.spent.retries += not unsent
+            unsent = 0
+
+        return await self._pool.answer(prompt, call, priority, sent)
+
+    def _count_unsent(self, change: int) -> None:
+        self._unsent += change
+        # While no server takes calls one window may wait: by its leaving is seen that one does.
+        if self._unsent < max(1, self._pool.capacity) or self._is_stopping:
+            self._hungry.set()
+        else:
+            self._hungry.clear()

@@ -1,0 +1,74 @@
+"""Rebuilds the windows of a stored ranking, by driving its strategy with the stored answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from batchrank.answers import unanswered
+from batchrank.readings.named import READERS
+from batchrank.spec.jobspec import JobSpec
+from batchrank.store.store import Store
+from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.strategies.delta import building_on
+from batchrank.values import Answer, Permutation, RankedQuery, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A window as it was asked, with its raw answer; `answer` None where there is none.
+
+    `wanted` is how many documents the answer had to name.
+    """
+
+    round: int
+    window: Window
+    permutation: Permutation
+    wanted: int
+    answer: Answer | None
+    fault: str | None
+
+
+async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) -> list[Replayed]:
+    """The windows of `ranked` in the order of its strategy; `settings` are those of its job."""
+    answers = await store.answers({number for number in ranked.answers if number})
+    numbers = iter(ranked.answers)
+    faults = iter(ranked.faults)
+    windows: list[Replayed] = []
+    readers = [READERS[stage["answer"]] for stage in settings["stages"]]
+
+    async def ask(asked: Round, number: int) -> list[Permutation]:
+        for window in asked:
+            stored = next(numbers)
+            reader = readers[window.stage]
+            answer = answers.get(stored)
+            if answer is not None:
+                outcome = reader.read(window, answer)
+                fault = None
+            else:
+                # An answer that was asked anew for another ranking is no longer there.
+                fault = next(faults) if stored == 0 else "its answer is no longer in the store"
+                outcome = unanswered(window, "no answer")
+            windows.append(Replayed(number, window, outcome, reader.wanted(window), answer, fault))
+        return [replayed.permutation for replayed in windows[-len(asked) :]]
+
+    if ranked.answers:
+        docids = ranked.docids[: settings["stages"][0]["depth"]]
+        strategy = strategy_of(settings, reduced=ranked.reduced)
+        window_size = settings["fitted_window_size"]
+        await drive(building_on(ranked.lineage, strategy, window_size, docids)(docids), ask)
+    return windows
+
+
+def strategy_of(settings: dict[str, Any], *, reduced: bool) -> Strategy:
+    """The strategy of a job, from its stored settings; `reduced`: without optional passes."""
+    stages = [
+        {name: value for name, value in stage.items() if name != "top" and value is not None}
+        for stage in settings["stages"]
+    ]
+    spec = JobSpec.model_validate(
+        {"stage": stages, "top_k": settings["stages"][-1]["top"], "yes": True}
+    )
+    if reduced:
+        spec = spec.without_optional_passes()
+    return spec.make_strategy(settings["fitted_window_size"], settings["fitted_letters"])

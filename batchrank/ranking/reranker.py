@@ -1,0 +1,187 @@
+"""Reranks one query: cuts its texts, drives the strategy, counts how the windows ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from batchrank.logs import about
+from batchrank.prompts.render import Cut, QueryTexts
+from batchrank.ranking.asker import Asked
+from batchrank.serving.slots import Priority
+from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.strategies.delta import building_on
+from batchrank.values import (
+    Lineage,
+    Permutation,
+    QueryStatus,
+    RankedQuery,
+    Request,
+    Status,
+    Tally,
+    Usage,
+    Window,
+)
+
+_log = logging.getLogger(__name__)
+_ANSWER_CHARACTERS = 500
+"""So much of an unusable answer stands in the log; all of it is in the store."""
+
+
+class AsksRounds(Protocol):
+    """What a reranker needs of an asker."""
+
+    async def ask_round(
+        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
+    ) -> list[Asked]:
+        """One outcome a window, in order."""
+
+
+class Reranker:
+    """Reranks queries of one job; holds nothing of any of them afterwards."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        window_size: int,
+        depth: int,
+        cut: Cut,
+        asker: AsksRounds,
+    ) -> None:
+        self._strategy = strategy
+        self._window_size = window_size
+        self._depth = depth
+        self._cut = cut
+        self._asker = asker
+
+    async def rank(
+        self, request: Request, sequence: int, lineage: Lineage | None = None
+    ) -> RankedQuery:
+        """Rank one request; of two that are open, the smaller `sequence` goes first.
+
+        `lineage` says what earlier ranking it builds on, if any. Raises StoppedError where the job
+        stops before every window has its outcome: such a query has no ranking, and the next run
+        goes on with the answers it already has.
+        """
+        if (known := settled(request, self._depth, lineage)) is not None:
+            return known
+        docids = tuple(d.docid for d in request.candidates[: self._depth])
+        strategy = building_on(lineage, self._strategy, self._window_size, docids)
+        texts = QueryTexts(request, self._depth, self._cut)
+        asked: list[Asked] = []
+
+        async def ask(windows: Round, number: int) -> list[Permutation]:
+            about(window=len(asked) + 1)
+            outcomes = await self._asker.ask_round(windows, texts, (-number, sequence))
+            for window, outcome in enumerate(outcomes, len(asked) + 1):
+                _log_trouble(window, outcome)
+            asked.extend(outcomes)
+            return [outcome.permutation for outcome in outcomes]
+
+        ranking = await drive(strategy(docids), ask)
+        place = {docid: position for position, docid in enumerate(docids)}
+        order = tuple(place[docid] for docid in ranking)
+        ranked = _ranked(request, _with_the_rest(order, request), asked)
+        return replace(ranked, lineage=lineage)
+
+
+def settled(request: Request, depth: int, lineage: Lineage | None) -> RankedQuery | None:
+    """The outcome of a request that takes no call: nothing to ask, or nothing new to ask.
+
+    None for all others.
+    """
+    if not needs_ranking(request, depth):
+        return unranked(request)
+    if lineage is None or len(lineage.earlier) < len(request.candidates[:depth]):
+        return None
+    order = _with_the_rest(lineage.earlier, request)
+    return replace(unranked(request), order=order, status=QueryStatus.OK, lineage=lineage)
+
+
+def _with_the_rest(order: tuple[int, ...], request: Request) -> tuple[int, ...]:
+    """An order of the candidates that were reranked, and below them those that were not."""
+    return order + tuple(range(len(order), len(request.candidates)))
+
+
+def needs_ranking(request: Request, depth: int) -> bool:
+    """Whether there is anything to ask: two candidates at least, and one with a text."""
+    head = request.candidates[:depth]
+    return len(head) > 1 and any(d.text.strip() or (d.title or "").strip() for d in head)
+
+
+def unranked(request: Request) -> RankedQuery:
+    """A query without anything to ask, in first-stage order."""
+    return RankedQuery(
+        qid=request.query.qid,
+        query=request.query.text,
+        docids=tuple(document.docid for document in request.candidates),
+        scores=tuple(document.score for document in request.candidates),
+        order=tuple(range(len(request.candidates))),
+        status=QueryStatus.UNRANKED,
+    )
+
+
+def failed(request: Request, kind: str, message: str) -> RankedQuery:
+    """A query that can't be ranked, in first-stage order."""
+    return replace(unranked(request), status=QueryStatus.FAILED, error_kind=kind, error=message)
+
+
+def tally(asked: Sequence[Asked]) -> Tally:
+    """Count windows by how they ended."""
+    total = Tally()
+    for outcome in asked:
+        permutation = outcome.permutation
+        named = permutation.order[: permutation.named]
+        answered = permutation.status in (Status.OK, Status.REPAIRED)
+        total += Tally(
+            **{permutation.status: 1},
+            thin=int(answered and permutation.named * 2 < outcome.wanted),
+            # One document alone can't move.
+            unmoved=int(
+                answered
+                and len(permutation.order) > 1
+                and named == outcome.window.shown[: permutation.named]
+            ),
+        )
+    return total
+
+
+def _log_trouble(number: int, asked: Asked) -> None:
+    """Log a window that brought no usable ranking, with the reason and the raw answer's start."""
+    status = asked.permutation.status
+    if status in (Status.OK, Status.REPAIRED):
+        return
+    told = {"window": number, "reason": asked.fault or ", ".join(asked.permutation.notes)}
+    if asked.used is not None:
+        told["answer"] = asked.used.answer.text[:_ANSWER_CHARACTERS]
+    _log.warning("window: %s, the prior order stands", status, extra=told)
+
+
+def _ranked(request: Request, order: tuple[int, ...], asked: Sequence[Asked]) -> RankedQuery:
+    counts = tally(asked)
+    error_kind = error = None
+    if counts.error == counts.windows:
+        status = QueryStatus.FAILED
+        error_kind, error = asked[0].fault_kind, asked[0].fault
+    elif counts.fallback or counts.error:
+        status = QueryStatus.DEGRADED
+    elif counts.repaired:
+        status = QueryStatus.REPAIRED
+    else:
+        status = QueryStatus.OK
+    distinct = {stored.number: stored.answer for one in asked for stored in one.consulted}
+    usage = sum((answer.usage for answer in distinct.values()), Usage())
+    return replace(
+        unranked(request),
+        order=order,
+        status=status,
+        tally=counts,
+        answers=tuple(one.used.number if one.used else 0 for one in asked),
+        faults=tuple(one.fault for one in asked if one.fault is not None),
+        calls=len(distinct),
+        usage=usage,
+        error_kind=error_kind,
+        error=error,
+    )

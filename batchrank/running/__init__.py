@@ -1,0 +1,1 @@
+"""A run from input to verdict, and what is told before, during and after it."""

@@ -1,0 +1,112 @@
+"""Examines a model server: what it is, whether it does what a job needs, and how fast it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from batchrank.errors import NoServerError, ServerError
+from batchrank.prompts.render import QueryTexts, text_of
+from batchrank.ranking.job import Job
+from batchrank.running.forecast import Forecast, forecast
+from batchrank.running.outlook import Outlook, look_ahead
+from batchrank.serving.capacity import to_fill
+from batchrank.serving.connection import Connection, connect
+from batchrank.serving.preflight import Profile, preflight
+from batchrank.serving.sanity import sanity_requests
+from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.spec.ways import answer_tokens
+from batchrank.values import Prompt, Usage, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second over `calls` calls, `in_flight` at a time."""
+
+    calls: int
+    in_flight: int
+    seconds: float
+    usage: Usage
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Prompt tokens read a second."""
+        return self.usage.prompt_tokens / self.seconds
+
+    @property
+    def completion_tokens(self) -> float:
+        """Tokens generated a second."""
+        return self.usage.completion_tokens / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an examination found; `forecast` and `outlook` only where an input was given.
+
+    `readings` are the stages' by their names in a job spec.
+    """
+
+    url: str
+    readings: tuple[str, ...]
+    profile: Profile
+    speed: Speed
+    forecast: Forecast | None = None
+    outlook: Outlook | None = None
+
+
+async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None]) -> Findings:
+    """Run the preflight in full and measure; raises NoServerError where a job could not start."""
+    templates = await asyncio.to_thread(load_templates, spec)
+    async with connect(spec, answer_tokens(spec), say) as connection:
+        profile = await preflight(connection, spec, templates)
+        job = Job(spec, templates, profile)
+        in_flight = spec.concurrency or to_fill(profile.kind, profile.slots)
+        found = None
+        if source is not None:
+            say("counting what the input takes")
+            found = await forecast(job, source, samples=2 * in_flight)
+        prompts = found.samples if found and found.samples else _trial_prompts(job, in_flight)
+        say(f"measuring with {len(prompts)} calls, {in_flight} at a time")
+        try:
+            speed = await _measure(connection, prompts, in_flight, spec.timeout)
+        except ServerError as error:
+            raise NoServerError.at(connection.backend.url, error) from error
+        readings = tuple(stage.answer for stage in spec.stages)
+        outlook = None
+        if found is not None:
+            # The same kind of calls at the same load: time goes with the tokens of the prompts.
+            measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
+            outlook = await look_ahead(job, source or "-", found, measured / speed.seconds)
+        return Findings(connection.backend.url, readings, profile, speed, found, outlook)
+
+
+async def _measure(
+    connection: Connection, prompts: Sequence[Prompt], in_flight: int, seconds: float
+) -> Speed:
+    backend = connection.backend
+    turn = asyncio.Semaphore(in_flight)
+
+    async def send(prompt: Prompt) -> Usage:
+        async with turn:
+            return (await backend.send(backend.encode(prompt), seconds)).usage
+
+    start = time.perf_counter()
+    usages = await asyncio.gather(*(send(prompt) for prompt in prompts))
+    return Speed(len(prompts), in_flight, time.perf_counter() - start, sum(usages, Usage()))
+
+
+def _trial_prompts(job: Job, count: int) -> list[Prompt]:
+    """Prompts of the built-in trial, each another rotation so that no cache answers them."""
+    prompts = []
+    for number in range(count):
+        request, _ = sanity_requests()[number % len(sanity_requests())]
+        docids = tuple(document.docid for document in request.candidates)
+        turn = number % len(docids)
+        way = job.ways[0]
+        shown = (docids[turn:] + docids[:turn])[: way.reader.most]
+        window = Window(shown, shown, min(2, len(shown)))
+        texts = QueryTexts(request, len(docids), job.cut)
+        prompts.append(way.reader.prompt(texts, window, way.means))
+    return prompts

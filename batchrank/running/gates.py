@@ -1,0 +1,175 @@
+"""Whether a result is good enough to replace yesterday's, and whether going on is any use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from pathlib import Path
+
+from batchrank.errors import UsageError
+from batchrank.formats.trec import read_qrels
+from batchrank.keys import short_hash
+from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
+from batchrank.ranking.replay import replay
+from batchrank.spec.jobspec import JobSpec
+from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
+from batchrank.store.store import Run, Store, Totals
+from batchrank.values import QueryStatus, RankedQuery, Status, Tally
+
+_HOPELESS_WINDOWS = 50
+_HOPELESS_SHARE = 0.95
+_EXAMPLES = 3
+_TOP = 10
+_MEASURE = "nDCG@10"
+_ANSWER_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A gate that a result does not pass: the figures in a sentence, and up to three examples."""
+
+    reason: str
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """Judged queries, which are ranked first; `hashes` are those of their qids."""
+
+    qrels: Qrels
+    hashes: frozenset[int]
+
+    @classmethod
+    def read(cls, path: Path) -> Canaries:
+        """Of a TREC qrels file. Raises UsageError, also where ir_measures is not installed."""
+        parse_measures([_MEASURE])
+        qrels = read_qrels(path)
+        return cls(qrels, frozenset(short_hash(qid) for qid in qrels))
+
+
+async def rejections(
+    store: Store, run: Run, spec: JobSpec, totals: Totals, canaries: Canaries | None
+) -> list[Rejection]:
+    """Every gate that a finished run does not pass; none where it is accepted.
+
+    Raises UsageError where canaries were given and the input has none of them.
+    """
+    found = []
+    tally = totals.tally
+    if tally.windows and tally.bad > spec.max_fallback * tally.windows:
+        reason = (
+            f"{tally.bad} of {tally.windows} windows ({tally.bad / tally.windows:.1%}) brought no "
+            f"usable ranking ({tally.fallback} unusable, {tally.error} unanswered, {tally.thin} "
+            "naming less than half of what was wanted); "
+            f"--max-fallback allows {spec.max_fallback:.1%}"
+        )
+        found.append(Rejection(reason, await bad_windows(store, run)))
+    queries = sum(totals.queries.values())
+    failed = totals.queries.get(QueryStatus.FAILED, 0)
+    if queries and failed > spec.max_failed * queries:
+        reason = (
+            f"{failed} of {queries} queries ({failed / queries:.1%}) failed; --max-failed allows "
+            f"{spec.max_failed:.1%}"
+        )
+        found.append(Rejection(reason))
+    if canaries is not None and (worse := await worse_canaries(store, run, canaries)):
+        found.append(worse)
+    if spec.min_overlap is not None and (out := await _out_of_line(store, run, spec.min_overlap)):
+        found.append(out)
+    return found
+
+
+def is_hopeless(tally: Tally, max_fallback: float) -> bool:
+    """Whether so nearly all of the first windows are unusable that going on would waste a night."""
+    enough = tally.windows >= _HOPELESS_WINDOWS
+    return enough and max_fallback < 1 and tally.bad >= _HOPELESS_SHARE * tally.windows
+
+
+async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:
+    """Up to three windows that brought no usable ranking, with their raw answers."""
+    examples = []
+    for line, ranked in await bad_queries(store, run.id, _EXAMPLES):
+        for number, asked in enumerate(await replay(ranked, run.settings, store), 1):
+            outcome = asked.permutation
+            answered = outcome.status in (Status.OK, Status.REPAIRED)
+            if answered and outcome.named * 2 >= asked.wanted:
+                continue
+            said = asked.fault if asked.answer is None else asked.answer.text[:_ANSWER_CHARACTERS]
+            notes = f" ({', '.join(outcome.notes)})" if outcome.notes else ""
+            examples.append(
+                f"query {ranked.qid} (line {line}), window {number}: {outcome.status}{notes}: "
+                f"{said!r}"
+            )
+            break
+    return tuple(examples)
+
+
+async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejection | None:
+    """The judged queries of a run, if their mean nDCG@10 is below that of the first stage.
+
+    Raises UsageError where the run has none of them.
+    """
+    found = {ranked.qid: ranked for ranked in await queries_of(store, run.id, canaries.hashes)}
+    qrels = {qid: canaries.qrels[qid] for qid in found if qid in canaries.qrels}
+    if not qrels:
+        raise UsageError("none of the queries of --gate-qrels is in the input: nothing to judge by")
+    measures = parse_measures([_MEASURE])
+
+    def score(run: Scores) -> dict[str, float]:
+        return evaluate(measures, qrels, run)[_MEASURE].by_query
+
+    def both() -> tuple[dict[str, float], dict[str, float]]:
+        first = {qid: _scores(range(len(found[qid].docids)), found[qid]) for qid in qrels}
+        return score(first), score({qid: _scores(found[qid].order, found[qid]) for qid in qrels})
+
+    before, after = await asyncio.to_thread(both)
+    mean_before, mean_after = (sum(scores.values()) / len(qrels) for scores in (before, after))
+    if mean_after >= mean_before:
+        return None
+    worst = nsmallest(_EXAMPLES, qrels, key=lambda qid: after[qid] - before[qid])
+    return Rejection(
+        f"the {len(qrels)} judged queries came out worse than the first stage: mean {_MEASURE} "
+        f"{mean_after:.4f}, first stage {mean_before:.4f} (--gate-qrels)",
+        tuple(
+            f"query {qid}: {_MEASURE} {after[qid]:.4f}, first stage {before[qid]:.4f}"
+            for qid in worst
+        ),
+    )
+
+
+def _scores(order: Sequence[int], ranked: RankedQuery) -> dict[str, float]:
+    """docid → score, falling with the rank; `order` are places in `ranked.docids`."""
+    return {ranked.docids[place]: float(-rank) for rank, place in enumerate(order)}
+
+
+async def _out_of_line(store: Store, run: Run, allowed: float) -> Rejection | None:
+    """The run, if its top 10 share too little with the last accepted run of the same job."""
+    earlier = await last_accepted(store, run)
+    if earlier is None:
+        return None
+    total = count = 0.0
+    least: list[tuple[float, str, str]] = []
+    async for now, then in pairs(store, run.id, earlier):
+        top_now, top_then = _top(now), _top(then)
+        if not top_now or not top_then:
+            continue
+        common = len(set(top_now) & set(top_then))
+        share = common / min(len(top_now), len(top_then))
+        total += share
+        count += 1
+        said = f"query {now.qid}: {common} of {min(len(top_now), len(top_then))} are the same"
+        said += f"; best {', '.join(top_now[:3])}, then {', '.join(top_then[:3])}"
+        least = nsmallest(_EXAMPLES, [*least, (share, now.qid, said)])
+    if not count or total / count >= allowed:
+        return None
+    return Rejection(
+        f"the top {_TOP} of {count:.0f} queries share {total / count:.1%} with run {earlier}, the "
+        f"last that was accepted; --min-overlap asks for {allowed:.1%}",
+        tuple(said for _, _, said in least),
+    )
+
+
+def _top(ranked: RankedQuery) -> list[str]:
+    return [ranked.docids[place] for place in ranked.order[:_TOP]]

@@ -1,0 +1,291 @@
+"""Turns the lines of an input into a run's lines: known, new, repeated or failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from batchrank.errors import LineError
+from batchrank.formats.lines import RawLine, read_lines
+from batchrank.formats.requests import parse_request, repeated_qid, salvage
+from batchrank.keys import line_digest, ranking_key, short_hash
+from batchrank.ranking.ancestry import find_lineages
+from batchrank.ranking.job import Job
+from batchrank.ranking.reranker import failed
+from batchrank.running.readerthread import in_daemon_thread
+from batchrank.running.redo import forget_fallbacks
+from batchrank.running.spool import Spool
+from batchrank.store.history import finish_reading, left_out
+from batchrank.store.repeated import Repeated
+from batchrank.store.store import Known, Line, Run, Store
+from batchrank.store.waiting import Turn, Waiting, WaitingLines
+from batchrank.values import Lineage, RankedQuery, Request
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuery:
+    """A query whose ranking is not in the store, and the keys to keep it under.
+
+    `reduced_key` is for a ranking without the optional passes. `canary` queries are judged and come
+    before all others. `lineage` is there in an incremental job.
+    """
+
+    key: bytes
+    reduced_key: bytes | None
+    request: Request
+    canary: bool = False
+    lineage: Lineage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """A line that is to be ranked, as it was registered and as it was read."""
+
+    line: Line
+    data: bytes
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order an input is ranked, and what of it is ranked again.
+
+    `by_urgency`: all of the input is read first; then the canaries (hashes of qids) come, what the
+    last run left out, and heavy queries before light ones. Otherwise queries come as they are read.
+    `reduced` is the job that a ranking without optional passes belongs to; `again` has windows that
+    fell back asked anew.
+    """
+
+    by_urgency: bool = False
+    canaries: frozenset[int] = frozenset()
+    reduced: Job | None = None
+    again: bool = False
+
+
+class Intake:
+    """Reads a source block by block and registers every line of it with the run.
+
+    Failed lines get their failed ranking here. What is yielded is left to be ranked.
+    """
+
+    def __init__(
+        self, source: str, limit: int | None, store: Store, run: Run, job: Job, order: Order
+    ) -> None:
+        self.lines = 0
+        self.known = 0
+        self.bytes_read = 0
+        self.is_read = False
+        self.warnings: Counter[str] = Counter()
+        self.left = 0
+        """Queries that were read and not yet yielded, where they are not yielded as they come."""
+        self.repeats: dict[str, Any] | None = None
+        """The summary of the run right before, where all lines are as they were in it."""
+        self._source = source
+        self._limit = limit
+        self._store = store
+        self._run = run
+        self._order = order
+        self._job = job
+        self._key = _generation(job, run)
+        self._reduced = _generation(order.reduced, run) if order.reduced else None
+        self._size: int | None = None
+
+    @property
+    def reduced_job(self) -> Job | None:
+        """The job that rankings without optional passes belong to, None where none are made."""
+        return self._order.reduced
+
+    @property
+    def share_read(self) -> float | None:
+        """The part of the source that was read, None where its size is not known."""
+        if self.is_read:
+            return 1.0
+        return min(1.0, self.bytes_read / self._size) if self._size else None
+
+    async def blocks(self) -> AsyncIterator[list[NewQuery]]:
+        """The new queries, block by block; raises UsageError as `read_lines`, DiskError."""
+        if not self._order.by_urgency:
+            async for block in self._registered():
+                new = [self._new(fresh.data, fresh.request) for fresh in block]
+                yield await self._with_lineage(new)
+            return
+        waiting = WaitingLines(self._store)
+        await waiting.open()
+        with await asyncio.to_thread(Spool, self._store.path.absolute().parent) as spool:
+            async for block in self._registered():
+                await self._keep(block, spool, waiting)
+            async for lines in waiting.by_urgency():
+                new = await asyncio.to_thread(self._fetched, lines, spool)
+                yield await self._with_lineage(new)
+                self.left -= len(lines)
+
+    async def _registered(self) -> AsyncIterator[list[_Fresh]]:
+        """The lines of each block that are to be ranked, in input order."""
+        blocks = read_lines(self._source, self._limit)
+        if self._limit is None:
+            self._size = await asyncio.to_thread(_size, self._source)
+        earlier = None if self._order.again else await Repeated.find(self._store, self._run)
+        repeats = True
+        while (block := await in_daemon_thread(lambda: _digested(blocks))) is not None:
+            if earlier is not None:
+                found = [(raw.number, ranking_key(self._key, digest)) for raw, digest in block]
+                if await earlier.follow(found):
+                    self._advance(block)
+                    continue
+                await earlier.flush()
+            fresh, lines = await self._take(block)
+            repeats = False
+            if earlier is not None and not earlier.rejoins(lines):
+                earlier = None
+            yield fresh
+        if earlier is not None:
+            await earlier.flush()
+            if repeats and await earlier.is_whole(self.lines):
+                self.repeats = earlier.summary
+        self.is_read = True
+        if self._limit is None:
+            await finish_reading(self._store, self._run.id, self.lines)
+
+    async def _keep(self, block: list[_Fresh], spool: Spool, waiting: WaitingLines) -> None:
+        late = await left_out(self._store, self._run, {fresh.line.qid for fresh in block})
+
+        def kept(fresh: _Fresh) -> Waiting:
+            line = fresh.line
+            turn = Turn.LEFT_OUT if line.qid in late else Turn.NEW
+            if line.qid in self._order.canaries:
+                turn = Turn.CANARY
+            return Waiting(turn, -line.weight, line.position, *spool.add(fresh.data))
+
+        self.left += len(block)
+        await waiting.add(await asyncio.to_thread(lambda: [kept(fresh) for fresh in block]))
+
+    def _fetched(self, lines: list[Waiting], spool: Spool) -> list[NewQuery]:
+        found = []
+        for line in lines:
+            data = spool.get(line.offset, line.length)
+            found.append(self._new(data, parse_request(data).request, line.turn == Turn.CANARY))
+        return found
+
+    def _new(self, data: bytes, request: Request, canary: bool = False) -> NewQuery:
+        digest = line_digest(data)
+        reduced = ranking_key(self._reduced, digest) if self._reduced else None
+        return NewQuery(ranking_key(self._key, digest), reduced, request, canary)
+
+    async def _with_lineage(self, block: list[NewQuery]) -> list[NewQuery]:
+        """The same, with what each can build on where the job is incremental."""
+        requests = [new.request for new in block]
+        lineages = await find_lineages(self._store, self._run, self._job, requests)
+        return [replace(new, lineage=lineage) for new, lineage in zip(block, lineages, strict=True)]
+
+    async def _look_up(
+        self, block: list[tuple[RawLine, bytes]]
+    ) -> tuple[list[bytes], dict[bytes, Known]]:
+        """The key of each line's ranking, and the rankings that are there."""
+        keys = [ranking_key(self._key, digest) for _, digest in block]
+        known = await self._store.known(keys)
+        if self._reduced is not None:
+            reduced = [ranking_key(self._reduced, digest) for _, digest in block]
+            found = await self._store.known(reduced)
+            keys = [
+                other if key not in known and other in found else key
+                for key, other in zip(keys, reduced, strict=True)
+            ]
+            known |= found
+        if self._order.again:
+            fell = [key for key, ranking in known.items() if ranking.fell_back]
+            await forget_fallbacks(self._store, self._run, fell)
+            known |= {key: replace(known[key], retry=True) for key in fell}
+        return keys, known
+
+    def _advance(self, block: list[tuple[RawLine, bytes]]) -> None:
+        """Count lines that are known as a whole."""
+        self.lines += len(block)
+        self.known += len(block)
+        self.bytes_read += sum(len(raw.data) + 1 for raw, _ in block)
+
+    async def _take(self, block: list[tuple[RawLine, bytes]]) -> tuple[list[_Fresh], list[Line]]:
+        """Register the lines of a block; those that are to be ranked, and all."""
+        keys, known = await self._look_up(block)
+        items = [
+            self._parse(raw, known.get(key)) for (raw, _), key in zip(block, keys, strict=True)
+        ]
+        qids = [_claimed_qid(item) for item in items]
+        holders = await self._store.seen_qids(self._run.id, {qid for qid in qids if qid})
+        lines: list[Line] = []
+        failures: dict[bytes, RankedQuery] = {}
+        fresh: dict[bytes, _Fresh] = {}
+        for (raw, digest), key, item, qid in zip(block, keys, items, qids, strict=True):
+            line = Line(self.lines, raw.number, qid, key, _weight(raw, item))
+            self.lines += 1
+            self.bytes_read += len(raw.data) + 1
+            holder = holders.setdefault(qid, line) if qid else line
+            if holder.ranking != key:
+                line = replace(line, qid=0, ranking=ranking_key(self._key, digest, holder.line))
+                failures[line.ranking] = _repeated(raw, holder)
+            elif isinstance(item, LineError):
+                failures[key] = failed(salvage(raw.data), item.kind, str(item))
+            elif isinstance(item, Known):
+                self.known += 1
+            else:
+                fresh[key] = _Fresh(line, raw.data, item)
+            lines.append(line)
+        await asyncio.gather(
+            self._store.add_lines(self._run.id, lines),
+            *(
+                self._store.add_ranking(key, self._run.job, ranked, retry=True)
+                for key, ranked in failures.items()
+            ),
+        )
+        return list(fresh.values()), lines
+
+    def _parse(self, raw: RawLine, known: Known | None) -> Known | Request | LineError:
+        if known is not None and not known.retry:
+            return known
+        try:
+            parsed = parse_request(raw.data)
+        except LineError as error:
+            return error
+        self.warnings.update(parsed.warnings)
+        return parsed.request
+
+
+def _generation(job: Job, run: Run) -> bytes:
+    """What the keys of a job's rankings start from: anew with each run that starts afresh."""
+    return job.key + (run.fresh_since.to_bytes(8, "big") if run.fresh_since else b"")
+
+
+def _claimed_qid(item: Known | Request | LineError) -> int:
+    """The hash of the qid that a line holds against later ones; a failed line holds none."""
+    if isinstance(item, Known):
+        return item.qid
+    return short_hash(item.query.qid) if isinstance(item, Request) else 0
+
+
+def _weight(raw: RawLine, item: Known | Request | LineError) -> float:
+    if isinstance(item, Known):
+        # What is known is not parsed, but for this.
+        return parse_request(raw.data).request.weight if b'"weight"' in raw.data else 1.0
+    return item.weight if isinstance(item, Request) else 1.0
+
+
+def _repeated(raw: RawLine, holder: Line) -> RankedQuery:
+    request = parse_request(raw.data).request
+    error = repeated_qid(request.query.qid, raw.number, holder.line)
+    return failed(request, error.kind, str(error))
+
+
+def _size(source: str) -> int | None:
+    """Bytes of a plain file; what a pipe or a packed file holds is not known beforehand."""
+    path = Path(source)
+    if source == "-" or path.suffix in (".gz", ".zst") or not path.is_file():
+        return None
+    return path.stat().st_size
+
+
+def _digested(blocks: Iterator[list[RawLine]]) -> list[tuple[RawLine, bytes]] | None:
+    block = next(blocks, None)
+    return None if block is None else [(line, line_digest(line.data)) for line in block]

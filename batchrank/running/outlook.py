@@ -1,0 +1,112 @@
+"""How long a job will take, how much of it a night can hold, and which settings would fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from batchrank.errors import UsageError
+from batchrank.ranking.job import Job
+from batchrank.running.forecast import Forecast, forecast
+from batchrank.spec.deadline import next_deadline, parse_clock, parse_duration
+from batchrank.spec.jobspec import JobSpec
+
+_SAMPLE = 100
+"""Lines by which other settings are compared with those of the job."""
+_DEPTHS = (50, 30, 20)
+_SHORT_DOCUMENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Flags to add, and the hours that the job would take with them."""
+
+    flags: str
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Hours for all of an input, and what is done by the end of the night.
+
+    `queries` and `weight` are shares from 0 to 1; `fitting` are settings with which all would be
+    done. Without a deadline all is done, and nothing needs to fit.
+    """
+
+    hours: float
+    seconds_left: float | None
+    queries: float
+    weight: float
+    fitting: tuple[Choice, ...]
+
+
+def seconds_until_end(spec: JobSpec) -> float | None:
+    """Seconds from now until a run that starts now has to end; None where it may take for ever."""
+    ends = []
+    now = time.time()
+    if spec.time_limit is not None:
+        ends.append(parse_duration(spec.time_limit))
+    if spec.deadline is not None:
+        ends.append(next_deadline(parse_clock(spec.deadline), now, None) - now)
+    return min(ends) if ends else None
+
+
+async def look_ahead(job: Job, source: str, found: Forecast, pace: float) -> Outlook:
+    """What becomes of `source`, of which `found` is the forecast, at `pace` prompt tokens a second.
+
+    Time goes with the tokens of prompts. Nothing is known of what the store already holds.
+    """
+    hours = found.prompt_tokens / pace / 3600
+    left = seconds_until_end(job.spec)
+    if left is None or hours * 3600 <= left:
+        return Outlook(hours, left, 1.0, 1.0, ())
+    queries, weight = _done(found, pace * left)
+    fitting = []
+    if source != "-":  # a pipe has been read
+        own = await forecast(_sampled(job, job.spec), source)
+        for flags, spec in _cheaper(job.spec):
+            other = await forecast(_sampled(job, spec), source)
+            needed = hours * other.prompt_tokens / max(1, own.prompt_tokens)
+            if needed * 3600 <= left:
+                fitting.append(Choice(flags, needed))
+    return Outlook(hours, left, queries, weight, tuple(fitting))
+
+
+def _done(found: Forecast, tokens: float) -> tuple[float, float]:
+    """Shares of the queries and of their weight that so many tokens do, the heaviest first."""
+    order = sorted(range(len(found.weights)), key=lambda place: -found.weights[place])
+    done = weight = 0.0
+    for place in order:
+        tokens -= found.loads[place]
+        if tokens < 0:
+            break
+        done += 1
+        weight += found.weights[place]
+    total = sum(found.weights)
+    return done / max(1, len(order)), weight / total if total else 1.0
+
+
+def _sampled(job: Job, spec: JobSpec) -> Job:
+    limit = min(spec.limit or _SAMPLE, _SAMPLE)
+    return replace(job, spec=spec.model_copy(update={"limit": limit}))
+
+
+def _cheaper(spec: JobSpec) -> Iterator[tuple[str, JobSpec]]:
+    """Settings that cost less, those that lose least first, with their flags."""
+    single = spec.without_optional_passes()
+    if single != spec and spec.stage is None:
+        yield f"--passes {single.passes} --merge-passes {single.merge_passes}", single
+    changes = [("depth", depth) for depth in _DEPTHS if depth < spec.depth and spec.stage is None]
+    if spec.max_doc_tokens > _SHORT_DOCUMENT:
+        changes.append(("max_doc_tokens", _SHORT_DOCUMENT))
+    given = {name: getattr(spec, name) for name in spec.model_fields_set}
+    for name, value in changes:
+        try:
+            # Validated anew: not every depth goes with every strategy.
+            other = JobSpec.model_validate({**given, name: value})
+        except (ValidationError, UsageError):
+            continue
+        yield f"--{name.replace('_', '-')} {value}", other

@@ -1,0 +1,402 @@
+"""Runs a job: reads, ranks, checkpoints, judges and writes; stops cleanly and resumes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from batchrank.clock import SystemClock
+from batchrank.errors import (
+    BatchrankError,
+    RejectedError,
+    StoppedError,
+    StoreError,
+    StoreInUseError,
+)
+from batchrank.formats.lines import read_lines
+from batchrank.formats.wording import displayable
+from batchrank.keys import short_hash
+from batchrank.logs import about
+from batchrank.ranking.asker import Asker, Manner
+from batchrank.ranking.job import Job
+from batchrank.ranking.reranker import Reranker, settled
+from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
+from batchrank.running.intake import Intake, NewQuery, Order
+from batchrank.running.progress import Progress, write_status
+from batchrank.running.stopping import Stopping
+from batchrank.running.verdict import Report, conclude
+from batchrank.serving.endpoints import Pool
+from batchrank.serving.preflight import Profile
+from batchrank.serving.session import Session
+from batchrank.spec.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
+from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.store.connection import file_number, is_there
+from batchrank.store.history import last_night, show_instead
+from batchrank.store.lock import store_lock
+from batchrank.store.store import Run, Store
+from batchrank.values import QueryStatus, RankedQuery
+
+GRACE_SECONDS = 25.0
+"""How long a clean stop waits for calls in flight; Kubernetes kills after 30, systemd after 90."""
+_OPEN_QUERIES = 4096
+"""Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
+_TICK_SECONDS = 1.0
+_LOCK_SECONDS = 1.0
+"""How often a store that is in use is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rerankers:
+    """One that ranks in full, and one that drops the optional passes where the job allows it.
+
+    `reduced_job` is the number of the job that the second one's rankings belong to.
+    """
+
+    full: Reranker
+    reduced: Reranker | None = None
+    reduced_job: int = 0
+
+
+class Runner:
+    """One run of one job over the input at `source` (`-` for stdin) into `output`.
+
+    `say` gets a sentence for each thing worth telling, `tick` the progress every second. The run
+    stops, resumable, before it makes more than `most_calls` calls for windows.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        source: str,
+        output: str,
+        *,
+        fresh: bool,
+        retry_fallbacks: bool = False,
+        most_calls: int | None = None,
+        say: Callable[[str], None],
+        tick: Callable[[Progress], None],
+    ) -> None:
+        self._spec = spec
+        self._source = source
+        self._output = output
+        self._fresh = fresh
+        self._again = retry_fallbacks
+        self._most_calls = most_calls
+        self._say = say
+        self._tick = tick
+        self._progress = Progress()
+        self._stopping = Stopping()
+        self._asker: Asker | None = None
+        self._queries: set[asyncio.Task[None]] = set()
+        self._pool: Pool | None = None
+        self._intake: Intake | None = None
+        self._pace = Pace(None)
+        self._canaries: Canaries | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.reason is not None
+
+    @property
+    def why_stopped(self) -> BatchrankError | None:
+        """What ended the run early, None while nothing did."""
+        return self._stopping.reason
+
+    def stop(self, reason: BatchrankError) -> None:
+        """Send nothing more, wait for what is in flight, then end for `reason`."""
+        if self._stopping.stop(reason):
+            self._progress.state = "stopping"
+            if self._asker is not None:
+                self._asker.stop()
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, self.abort)
+
+    def abort(self) -> None:
+        """Drop what is in flight; what was committed is kept."""
+        for query in self._queries:
+            query.cancel()
+
+    async def run(self) -> Report:
+        """Run to the end or until stopped.
+
+        Raises BatchrankError for what ends a run without a result: an unreadable input, no usable
+        server, a store that is in use or full.
+        """
+        spec = self._spec
+        # What can't be used as given is said before a store is made or a model waited for.
+        templates = await asyncio.to_thread(load_templates, spec)
+        # A pipe can be read only once.
+        if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
+            await asyncio.to_thread(next, read_lines(self._source))
+        await asyncio.to_thread(is_there, spec.store)
+        if spec.gate_qrels is not None:
+            self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
+        async with AsyncExitStack() as stack:
+            await self._lock(stack)
+            self._store = store = await Store.open(spec.store, create=True)
+            stack.push_async_callback(store.close)
+            ticker = asyncio.create_task(self._keep_ticking())
+            stack.push_async_callback(_end, ticker)
+            session = await stack.enter_async_context(Session(spec, templates, store, self._say))
+            profile = session.remembered
+            if profile is None:
+                profile = await self._stopping.unless(session.open(resuming=False))
+            while True:
+                job = Job(spec, templates, profile)
+                resuming = await store.is_interrupted(job.key)
+                deadline = await self._set_pace(job)
+                run = await store.begin_run(
+                    job.key,
+                    job.settings,
+                    displayable(self._source),
+                    displayable(self._output),
+                    fresh=self._fresh,
+                    deadline=deadline,
+                )
+                about(run=run.id, job=job.key.hex())
+                order = self._order(job)
+                self._intake = Intake(self._source, spec.limit, store, run, job, order)
+                other = await self._rank_all(session, job, run, self._intake, resuming=resuming)
+                if other is None:
+                    return await self._finish(run, self._intake)
+                self._say("the model server is not what it was last time: this is another job")
+                profile = other
+
+    async def _lock(self, stack: AsyncExitStack) -> None:
+        """Hold the store's lock until `stack` is left; wait for it where the spec says so."""
+        waits = False
+        while True:
+            lock = store_lock(self._spec.store)
+            try:
+                await asyncio.to_thread(lock.__enter__)
+            except StoreInUseError as error:
+                if not self._spec.wait_for_lock:
+                    raise
+                if not waits:
+                    self._say(f"waiting: {error}")
+                waits = True
+                await self._stopping.unless(asyncio.sleep(_LOCK_SECONDS))
+            else:
+                stack.push(lock)
+                return
+
+    async def _set_pace(self, job: Job) -> float | None:
+        """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
+        spec = self._spec
+        ends: list[float] = []
+        now = time.time()
+        if spec.time_limit is not None:
+            ends.append(now + parse_duration(spec.time_limit))
+        if spec.deadline is not None:
+            last = await last_night(self._store, job.key)
+            night = Night(*last) if last else None
+            ends.append(next_deadline(parse_clock(spec.deadline), now, night))
+        if not ends:
+            return None
+        seconds = min(ends) - now
+        self._pace = Pace(seconds)
+        if seconds > 0:
+            late = StoppedError("the time is up; queries that were open go on next time")
+            asyncio.get_running_loop().call_later(seconds, self.stop, late)
+        return min(ends)
+
+    def _order(self, job: Job) -> Order:
+        canaries = self._canaries
+        reduced = replace(job, spec=job.spec.without_optional_passes())
+        return Order(
+            by_urgency=canaries is not None or self._pace.left is not None,
+            canaries=canaries.hashes if canaries else frozenset(),
+            reduced=reduced if job.spec.degrade else None,
+            again=self._again,
+        )
+
+    async def _rank_all(
+        self, session: Session, job: Job, run: Run, intake: Intake, *, resuming: bool
+    ) -> Profile | None:
+        """Rank every query of the input that has no ranking yet.
+
+        Returns the server's profile where it turns out, before the first call, that it is not the
+        one that `job` is about; None otherwise.
+        """
+        rerankers: _Rerankers | None = None
+        room = asyncio.Semaphore(_OPEN_QUERIES)
+        sequence = count()
+        canaries = self._canaries
+        in_time = True
+        self._progress.state = "ranking"
+        async with asyncio.TaskGroup() as group:
+            try:
+                async for new in self._new_queries(intake):
+                    if canaries is not None and not new.canary:
+                        await self._judge(run, canaries)
+                        canaries = None
+                    await self._stopping.unless(self._room(room))
+                    if not self._pace.has_room:
+                        in_time = False
+                        break  # what is open may go on to its end, or until the time is up
+                    if rerankers is None and self._settled(new) is None:
+                        profile = await self._stopping.unless(session.open(resuming=resuming))
+                        if replace(job, profile=profile).key != job.key:
+                            return profile
+                        rerankers = await self._make_rerankers(session, job, run, intake)
+                    task = group.create_task(self._rank(run, new, rerankers, next(sequence)))
+                    self._queries.add(task)
+                    task.add_done_callback(self._queries.discard)
+                    task.add_done_callback(lambda _: room.release())
+                    await asyncio.sleep(0)  # lets it say how many windows it brings
+            except BatchrankError as error:
+                self.stop(error)
+        if not in_time:
+            late = "the time that is left is not enough for another query"
+            self._stopping.stop(StoppedError(late))
+        return None
+
+    async def _judge(self, run: Run, canaries: Canaries) -> None:
+        """Wait for the judged queries; RejectedError where they came out worse than before."""
+        while self._queries:
+            await self._stopping.unless(asyncio.wait(self._queries))
+        if worse := await worse_canaries(self._store, run, canaries):
+            raise RejectedError(f"{worse.reason}; the rest was not ranked")
+
+    async def _new_queries(self, intake: Intake) -> AsyncIterator[NewQuery]:
+        blocks = intake.blocks()
+        while (block := await self._stopping.unless(anext(blocks, None))) is not None:
+            for new in block:
+                yield new
+
+    async def _room(self, room: asyncio.Semaphore) -> None:
+        """Wait until the windows of one more query are welcome."""
+        await room.acquire()
+        if self._asker is not None:
+            await self._asker.hungry()
+
+    async def _make_rerankers(
+        self, session: Session, job: Job, run: Run, intake: Intake
+    ) -> _Rerankers:
+        profile = job.profile
+        pool = session.make_pool(profile, SystemClock())
+        manner = Manner(
+            identity=profile.identity,
+            ways=job.ways,
+            re_ask=self._spec.re_ask,
+        )
+        asker = Asker(pool, self._store, run.id, manner, self._most_calls)
+        self._pool = pool
+        self._asker = asker
+        self._progress.spent = asker.spent
+        depth = self._spec.deepest
+        full = Reranker(job.strategy, profile.window_size, depth, job.cut, asker)
+        if (other := intake.reduced_job) is None:
+            return _Rerankers(full)
+        reduced = Reranker(other.strategy, profile.window_size, depth, other.cut, asker)
+        number, _ = await self._store.register_job(other.key, other.settings)
+        return _Rerankers(full, reduced, number)
+
+    async def _rank(
+        self, run: Run, new: NewQuery, rerankers: _Rerankers | None, sequence: int
+    ) -> None:
+        started = self._pace.start()
+        key, job = new.key, run.job
+        about(qid=new.request.query.qid)
+        try:
+            if rerankers is None:
+                known = self._settled(new)
+                assert known is not None, "no query so far had anything to ask"
+                ranked = known
+            elif self._must_hurry(rerankers) and new.reduced_key is not None:
+                assert rerankers.reduced is not None
+                ranked = await rerankers.reduced.rank(new.request, sequence, new.lineage)
+                ranked = replace(ranked, reduced=True)
+                key, job = new.reduced_key, rerankers.reduced_job
+            else:
+                ranked = await rerankers.full.rank(new.request, sequence, new.lineage)
+            retry = ranked.status is QueryStatus.FAILED or ranked.tally.error > 0
+            await self._store.add_ranking(key, job, ranked, retry=retry)
+            if key != new.key:
+                await show_instead(self._store, run.id, short_hash(ranked.qid), new.key, key)
+        except BatchrankError as error:
+            self.stop(error)
+        else:
+            self._pace.finish(started)
+            self._count(ranked)
+
+    def _settled(self, new: NewQuery) -> RankedQuery | None:
+        return settled(new.request, self._spec.deepest, new.lineage)
+
+    def _must_hurry(self, rerankers: _Rerankers) -> bool:
+        """Whether a query that starts now should do without its optional passes."""
+        if rerankers.reduced is None or self._intake is None:
+            return False
+        return self._pace.misses(self._intake.left + len(self._queries))
+
+    def _count(self, ranked: RankedQuery) -> None:
+        progress = self._progress
+        progress.finished += 1
+        progress.tally += ranked.tally
+        if is_hopeless(progress.tally, self._spec.max_fallback):
+            tally = progress.tally
+            self.stop(
+                RejectedError(
+                    f"{tally.bad} of the first {tally.windows} windows brought no usable ranking: "
+                    "stopped, since the rest of the night would be no better"
+                )
+            )
+
+    async def _finish(self, run: Run, intake: Intake) -> Report:
+        """Judge the run, write its result, and record how it ended."""
+        self._progress.state = "writing"
+        report = await conclude(
+            self._store,
+            run,
+            self._spec,
+            self._output,
+            stopped=self._stopping.reason,
+            canaries=self._canaries,
+            intake=intake,
+            progress=self._progress,
+        )
+        self._update_progress()
+        await self._store.end_run(run.id, report.exit_code, report.summary())
+        if self._stopping.is_failure:
+            assert self._stopping.reason is not None
+            raise self._stopping.reason
+        return report
+
+    async def _keep_ticking(self) -> None:
+        place = self._spec.store
+        opened = await asyncio.to_thread(file_number, place)
+        while True:
+            self._update_progress()
+            self._tick(self._progress)
+            await asyncio.to_thread(write_status, place, self._progress)
+            if await asyncio.to_thread(file_number, place) != opened:
+                self.stop(
+                    StoreError(
+                        f"store {place} was deleted or replaced while it was in use: what this run "
+                        "committed is lost; run the same command again"
+                    )
+                )
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _update_progress(self) -> None:
+        progress = self._progress
+        progress.now = time.monotonic()
+        if self._pool is not None:
+            progress.in_flight = self._pool.in_flight
+            progress.capacity = self._pool.capacity
+            progress.waits = self._pool.waits
+        if self._intake is not None:
+            progress.lines = self._intake.lines
+            progress.known = self._intake.known
+            progress.open = len(self._queries) + self._intake.left
+            progress.share_read = self._intake.share_read
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

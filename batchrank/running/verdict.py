@@ -1,0 +1,216 @@
+"""Judges a run that has ended, and writes what is good enough."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.formats.wording import counted, displayable
+from batchrank.running.causes import Cause, chance_of_repeating, failures, silences
+from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
+from batchrank.running.intake import Intake
+from batchrank.running.progress import Progress
+from batchrank.running.results import rejected_name, state_of, write_results
+from batchrank.spec.jobspec import JobSpec
+from batchrank.store.history import (
+    Changes,
+    Coverage,
+    changes,
+    count_of_incremental,
+    count_of_other_jobs,
+    coverage,
+    last_output,
+    remember_output,
+)
+from batchrank.store.store import Run, Store, Totals
+from batchrank.values import QueryStatus, Tally
+
+_CAUSES = 10
+_ENOUGH_ANSWERS = 20
+"""From so many on it is no accident that answers repeat the order of their prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences.
+
+    `coverage` tells how much is done, where not all is; `changes` what is new in the input since
+    the last run, where it was read to its end both times. `failures` tell why lines failed,
+    `silences` what servers said in place of an answer.
+    """
+
+    run: Run
+    exit_code: int
+    reasons: list[str]
+    examples: list[str]
+    totals: Totals
+    progress: Progress
+    warnings: list[str]
+    failures: list[Cause]
+    silences: list[Cause]
+    store: str
+    output: str | None
+    left_out: list[str]
+    coverage: Coverage | None = None
+    changes: Changes | None = None
+    reduced: int = 0
+    incremental: int = 0
+
+    def summary(self) -> dict[str, object]:
+        """What is kept of a run in the store, and printed with --json."""
+        spent = self.progress.spent
+        return {
+            "run": self.run.id,
+            "exit_code": self.exit_code,
+            "reasons": self.reasons,
+            "examples": self.examples,
+            "queries": {str(status): n for status, n in self.totals.queries.items()},
+            "windows": asdict(self.totals.tally),
+            "already_finished": self.progress.known,
+            "left": asdict(self.coverage) if self.coverage else None,
+            "input_changes": asdict(self.changes) if self.changes else None,
+            "reduced": self.reduced,
+            "incremental": self.incremental,
+            "calls": spent.calls,
+            "calls_saved": spent.saved,
+            "retries": spent.retries,
+            "prompt_tokens": spent.usage.prompt_tokens,
+            "completion_tokens": spent.usage.completion_tokens,
+            "seconds": round(self.progress.seconds, 3),
+            "store": self.store,
+            "output": self.output,
+            "left_out": self.left_out,
+            "failures": [asdict(cause) for cause in self.failures],
+            "silences": [asdict(cause) for cause in self.silences[:_CAUSES]],
+            "warnings": self.warnings,
+        }
+
+
+async def conclude(
+    store: Store,
+    run: Run,
+    spec: JobSpec,
+    output: str,
+    *,
+    stopped: BatchrankError | None,
+    canaries: Canaries | None,
+    intake: Intake,
+    progress: Progress,
+) -> Report:
+    """Judge what is there, and write it where it is good enough.
+
+    Raises DiskError, StoreError, and UsageError where a gate can't be applied.
+    """
+    counts = await _count(store, run, intake)
+    totals = counts.totals
+    warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
+    report = Report(
+        run=run,
+        exit_code=0,
+        reasons=[],
+        examples=[],
+        totals=totals,
+        progress=progress,
+        warnings=[*warnings, *await _repeated_orders(store, run, totals.tally)],
+        failures=await failures(store, run) if QueryStatus.FAILED in totals.queries else [],
+        silences=await silences(store, run) if totals.tally.error else [],
+        # The first run of a store makes it.
+        store=displayable(str(store.path)) + (", created" if run.id == 1 else ""),
+        output=None,
+        left_out=[],
+        changes=counts.changes,
+        reduced=counts.reduced,
+        incremental=counts.incremental,
+    )
+    if stopped is not None:
+        examples: tuple[str, ...] = ()
+        if isinstance(stopped, RejectedError):
+            examples = await _why_rejected(store, run, canaries)
+        done = await coverage(store, run.id)
+        report = replace(
+            report,
+            exit_code=stopped.exit_code,
+            reasons=[str(stopped)],
+            examples=list(examples),
+            coverage=done if isinstance(stopped, StoppedError) else None,
+        )
+        if not isinstance(stopped, RejectedError) or done.done < done.lines or not intake.is_read:
+            return report
+    else:
+        found = await rejections(store, run, spec, report.totals, canaries)
+        report = replace(
+            report,
+            exit_code=RejectedError.exit_code if found else 0,
+            reasons=[rejection.reason for rejection in found],
+            examples=[example for rejection in found for example in rejection.examples],
+        )
+    written = rejected_name(output) if report.exit_code else output
+    if written is None:
+        return report
+    left_out = await _write(store, run, spec, written, intake.repeats)
+    return replace(report, output=displayable(written), left_out=left_out)
+
+
+async def _repeated_orders(store: Store, run: Run, tally: Tally) -> list[str]:
+    """A warning where answers repeat the order of their prompts much more often than by chance."""
+    answered = tally.ok + tally.repaired
+    if answered < _ENOUGH_ANSWERS or tally.unmoved <= answered / 2:
+        return []
+    chance = await chance_of_repeating(store, run)
+    share = tally.unmoved / answered
+    if share <= (1 + chance) / 2:
+        return []
+    return [
+        f"{tally.unmoved:,} of {answered:,} answers only repeat the order of the prompt "
+        f"({share:.0%}, by chance {chance:.0%}): the model may not rank at all"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    totals: Totals
+    changes: Changes | None
+    reduced: int
+    incremental: int
+
+
+async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
+    """What a run holds; of one that repeats the run before, as that one counted it."""
+    if (known := intake.repeats) is not None:
+        queries = {QueryStatus(status): count for status, count in known["queries"].items()}
+        totals = Totals(queries, Tally(**known["windows"]))
+        return _Counts(totals, Changes(0, 0), known["reduced"], known["incremental"])
+    return _Counts(
+        totals=await store.totals(run.id),
+        changes=await changes(store, run) if intake.is_read else None,
+        reduced=await count_of_other_jobs(store, run),
+        incremental=await count_of_incremental(store, run.id),
+    )
+
+
+async def _write(
+    store: Store, run: Run, spec: JobSpec, path: str, repeats: dict[str, Any] | None
+) -> list[str]:
+    """Write a run's rows, but where the run before has written the same and nobody touched it."""
+
+    def state() -> dict[str, object] | None:
+        return state_of(path, spec.format, spec.top_k)
+
+    found = await asyncio.to_thread(state)
+    if repeats is not None and found is not None and found == await last_output(store, run):
+        left_out: list[str] = repeats["left_out"]
+    else:
+        left_out = await write_results(store, run, path, spec.format, spec.top_k)
+        found = await asyncio.to_thread(state)
+    if found is not None:
+        await remember_output(store, run.id, found)
+    return left_out
+
+
+async def _why_rejected(store: Store, run: Run, canaries: Canaries | None) -> tuple[str, ...]:
+    """Examples for a run that was stopped because going on was of no use."""
+    if canaries is not None and (worse := await worse_canaries(store, run, canaries)):
+        return worse.examples
+    return await bad_windows(store, run)

@@ -1,0 +1,1 @@
+"""The model servers of a job: found, proved, kept busy, waited for."""

@@ -1,0 +1,189 @@
+"""Opens the model servers that a job names, finds one where it names none, or starts one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from batchrank.backends.base import Backend, BackendOptions
+from batchrank.backends.discovery import discover
+from batchrank.backends.embedded import EmbeddedServer, fingerprint
+from batchrank.backends.ollama import OllamaBackend
+from batchrank.backends.openai import OpenAIBackend
+from batchrank.backends.weights import GEMMA, announcement, fetch, folder_of_models, is_there
+from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
+from batchrank.serving.backoff import persist_loading
+from batchrank.serving.fit import Fit, tokens_needed
+from batchrank.spec.deadline import parse_duration
+from batchrank.spec.endpointspec import EndpointSpec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.values import ServerInfo
+
+_CONTEXT_STEP = 1024
+_EMBEDDED_SLOTS = 2
+_EMBEDDED_SLOTS_MOST = 8
+"""Each slot takes memory for a whole context, and a processor is busy with two."""
+_OLLAMA_URL = "http://127.0.0.1:11434"
+_PATIENT_SECONDS = 600.0
+"""What loading a model may take: a client that leaves earlier can make a server give it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One server of a job; `info` is what it discloses, None where it can't be reached yet."""
+
+    spec: EndpointSpec
+    backend: Backend
+    info: ServerInfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A model server that answered, and what it says of itself; `members` are it and the others.
+
+    The identity of `info` is that of the job: of a file that was loaded here, its hash.
+    """
+
+    backend: Backend
+    info: ServerInfo
+    members: tuple[Member, ...]
+
+
+@asynccontextmanager
+async def connect(
+    spec: JobSpec, answer_tokens: int, say: Callable[[str], None]
+) -> AsyncIterator[Connection]:
+    """Open the servers of `spec`; leaving the context closes them, or stops one that was started.
+
+    Raises NoServerError where there is none, none that can be used, or two that serve different
+    models; UsageError where the spec names what isn't there (a key, a model file).
+    """
+    context = _context(spec, answer_tokens)
+    async with AsyncExitStack() as stack:
+        kind: str = spec.backend
+        servers = spec.servers
+        identity = None
+        if kind == "embedded":
+            path = spec.model_path or await _built_in_model(say)
+            identity = await fingerprint(path)
+            server = await stack.enter_async_context(EmbeddedServer())
+            say(f"loading {path.name} into this machine's memory")
+            slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
+            url = await server.start(path, context, slots)
+            servers = (servers[0].model_copy(update={"base_url": url}),)
+        elif servers[0].base_url is None:
+            url = _OLLAMA_URL
+            if kind != "ollama":
+                found = (await discover())[0]
+                kind, url = found.backend, found.url
+                say(f"found {found.name} at {found.url}")
+            servers = (servers[0].model_copy(update={"base_url": url}),)
+        backends = []
+        for one in servers:
+            backends.append(_backend(spec, kind, one, context))
+            stack.push_async_callback(backends[-1].close)
+        members = await asyncio.gather(
+            *(
+                _meet(spec, one, backend, say)
+                for one, backend in zip(servers, backends, strict=True)
+            )
+        )
+        first = _first(members)
+        assert first.info is not None
+        info = first.info
+        if identity is not None:
+            info = replace(info, identity=f"gguf sha256:{identity}")
+        others = [member for member in members if member is not first]
+        yield Connection(first.backend, info, (first, *others))
+
+
+async def _built_in_model(say: Callable[[str], None]) -> Path:
+    """The file of the model that comes with the embedded backend, fetched if it is not there."""
+    path = folder_of_models() / GEMMA.name
+    if not await asyncio.to_thread(is_there, GEMMA, path):
+        say(announcement(GEMMA))
+        await asyncio.to_thread(fetch, GEMMA, path)
+    return path
+
+
+def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int) -> Backend:
+    assert server.base_url is not None
+    options = BackendOptions(
+        base_url=server.base_url,
+        model=server.model,
+        api_key=_api_key(server),
+        thinking=spec.thinking == "on",
+        insecure=spec.insecure,
+        background=spec.priority == "background",
+        rerank=any(stage.answer == "rerank" for stage in spec.stages),
+    )
+    return OllamaBackend(options, num_ctx=context) if kind == "ollama" else OpenAIBackend(options)
+
+
+async def _meet(
+    spec: JobSpec, server: EndpointSpec, backend: Backend, say: Callable[[str], None]
+) -> Member:
+    """Ask a server what it is, waiting while it loads; one of several may be down for now."""
+    told = False
+
+    def loading() -> None:
+        nonlocal told
+        if not told:
+            say(f"waiting until {backend.url} has loaded its model")
+        told = True
+
+    try:
+        info = await persist_loading(
+            backend.describe, asyncio.sleep, parse_duration(spec.wait_for_server), loading
+        )
+        if isinstance(backend, OllamaBackend):
+            say(f"waiting until {backend.url} has loaded {info.model}")
+            await backend.warm_up(max(spec.timeout, _PATIENT_SECONDS))
+    except ServerError as error:
+        if len(spec.servers) > 1 and isinstance(error, UnavailableError):
+            say(f"warning: {backend.url} does not answer, others may: {error}")
+            return Member(server, backend, None)
+        raise NoServerError.at(backend.url, error) from error
+    return Member(server, backend, info)
+
+
+def _first(members: list[Member]) -> Member:
+    """The member whose model is the job's; NoServerError where another has a different one."""
+    fit = [member for member in members if member.info and not member.spec.equal]
+    if not fit:
+        raise NoServerError(
+            f"no server answers: {', '.join(member.backend.url for member in members)}"
+        )
+    first = fit[0]
+    assert first.info is not None
+    for other in fit[1:]:
+        assert other.info is not None
+        if other.info.identity != first.info.identity:
+            raise NoServerError(
+                f"{first.backend.url} serves {first.info.identity} and {other.backend.url} serves "
+                f"{other.info.identity}: one job needs one model. Where they are the same all the "
+                "same, say `equal = true` in the second's [[endpoint]] of the job spec"
+            )
+    return first
+
+
+def _context(spec: JobSpec, answer_tokens: int) -> int:
+    """Tokens of context a slot needs: one value a job, since Ollama reloads the model for another.
+
+    Rounded up, so that a small change of settings keeps the value, and with it a loaded model.
+    """
+    needed = tokens_needed(Fit(spec.largest, spec.max_doc_tokens), answer_tokens)
+    return -(-needed // _CONTEXT_STEP) * _CONTEXT_STEP
+
+
+def _api_key(server: EndpointSpec) -> str | None:
+    if server.api_key_env is None:
+        return None
+    key = os.environ.get(server.api_key_env)
+    if not key:
+        raise UsageError(f"environment variable {server.api_key_env} with the API key is not set")
+    return key

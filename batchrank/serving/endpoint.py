@@ -1,0 +1,132 @@
+"""One model server of a job: what it can take, whether it is well, that it is still the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from batchrank.backends.base import Backend, Call
+from batchrank.clock import Clock
+from batchrank.errors import BadResponseError, FatalServerError, StoppedError
+from batchrank.serving.breaker import Breaker
+from batchrank.serving.capacity import Capacity
+from batchrank.serving.trial import proves
+from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
+
+_TWINS = {Form.GRAMMAR: Form.REGEX, Form.REGEX: Form.GRAMMAR}
+"""Forms that a prompt asks for in the same words."""
+_CHECK_SECONDS = 1.0
+"""Between two checks of the identity, for servers that close every connection; no model loads
+faster."""
+
+
+class Endpoint:
+    """A lane of `Slots`. `reference` is the server whose encoding makes the keys.
+
+    `info` None: it was not reachable yet, and is left alone until it has been proved. `equal` takes
+    it for the same model whatever it discloses; what it discloses may not change all the same.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        info: ServerInfo | None,
+        reference: ServerInfo,
+        *,
+        capacity_of: Callable[[ServerInfo], Capacity],
+        clock: Clock,
+        weight: float = 1.0,
+        equal: bool = False,
+        proved: bool = False,
+    ) -> None:
+        self.backend = backend
+        self.url = backend.url
+        self.capacity = capacity_of(info or reference)
+        self.weight = weight
+        self.breaker = Breaker(is_open=not proved)
+        self.in_flight = 0
+        self.is_lost = False
+        """It can't serve this job any more."""
+        self.cap: int | None = None
+        """At most so many calls, while others need the server."""
+        self._reference = reference
+        self._info = info
+        self._identity = info.identity if info else None if equal else reference.identity
+        self._capacity_of = capacity_of
+        self._clock = clock
+        self._checking = asyncio.Lock()
+        self._checked = backend.reconnects
+        self._checked_at = clock.now()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes calls."""
+        return not (self.breaker.is_open or self.is_lost)
+
+    @property
+    def limit(self) -> int:
+        """See `Lane.limit`."""
+        if not self.is_open:
+            return 0
+        limit = self.capacity.limit
+        return limit if self.cap is None else min(limit, self.cap)
+
+    async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
+        """Send `prompt` once; `call` is what the reference makes of it.
+
+        Raises ServerError as `Backend.send`, and StoppedError where behind a new connection stands
+        another model: its answer must not be taken for one of the old.
+        """
+        answer = await self.backend.send(self._own(prompt, call), seconds)
+        if self._checked != self.backend.reconnects:
+            async with self._checking:
+                await self._check_again()
+        return answer
+
+    async def revive(self, trial: Prompt, seconds: float) -> None:
+        """Prove that the server answers again, as the same model, in the way of the job.
+
+        GETs may be answered while POSTs hang, so it takes a completion. Raises as `send`.
+        """
+        await self._check()
+        asked = self._worded(trial)
+        answer = await self.backend.send(self.backend.encode(asked), seconds)
+        if not proves(answer, asked):
+            raise BadResponseError("it does not answer in the form that the job is asked in")
+
+    def _own(self, prompt: Prompt, call: Call) -> Call:
+        assert self._info is not None
+        same = (self._reference.kind, self._reference.model)
+        if (self._info.kind, self._info.model) == same:
+            return call
+        return self.backend.encode(self._worded(prompt))
+
+    def _worded(self, prompt: Prompt) -> Prompt:
+        """The prompt in a form that this server has."""
+        assert self._info is not None
+        if not isinstance(prompt, ChatPrompt) or prompt.form in self._info.forms:
+            return prompt
+        twin = _TWINS.get(prompt.form)
+        if twin not in self._info.forms:
+            raise FatalServerError(f"It has no {prompt.form} form of answers as the others have.")
+        return replace(prompt, form=twin)
+
+    async def _check_again(self) -> None:
+        now, seen = self._clock.now(), self.backend.reconnects
+        if self._checked != seen and now - self._checked_at >= _CHECK_SECONDS:
+            await self._check()
+            self._checked, self._checked_at = seen, now
+
+    async def _check(self) -> None:
+        info = await self.backend.describe()
+        if self._identity is None:
+            self._identity = info.identity
+        if info.identity != self._identity:
+            raise StoppedError(
+                f"the model at {self.url} has changed from {self._identity} to {info.identity}: "
+                "the same command starts a job with the new one, the old one goes on with the old"
+            )
+        if self._info is None:
+            self.capacity = self._capacity_of(info)
+        self._info = info

@@ -1,0 +1,114 @@
+"""A job's link to its model server: opened when the first window needs it, proved, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Self
+
+from batchrank.clock import Clock
+from batchrank.serving.capacity import capacity_of
+from batchrank.serving.connection import Connection, connect
+from batchrank.serving.endpoint import Endpoint
+from batchrank.serving.endpoints import Pool
+from batchrank.serving.neighbour import give_way, keep_quiet_hours
+from batchrank.serving.preflight import Profile, preflight
+from batchrank.serving.trial import trial_of
+from batchrank.spec.deadline import parse_duration
+from batchrank.spec.jobspec import JobSpec, Templates
+from batchrank.spec.quiet import parse_quiet_hours
+from batchrank.spec.ways import answer_tokens
+from batchrank.store.store import Store
+
+
+class Session:
+    """Leaving the context closes the link. Finished work is read without ever opening it."""
+
+    def __init__(
+        self, spec: JobSpec, templates: Templates, store: Store, say: Callable[[str], None]
+    ) -> None:
+        self.remembered: Profile | None = None
+        self._spec = spec
+        self._templates = templates
+        self._store = store
+        self._say = say
+        self._stack = AsyncExitStack()
+        self._connection: Connection | None = None
+        self._profile: Profile | None = None
+
+    async def __aenter__(self) -> Self:
+        stored = await self._store.recall(self._spec.target())
+        self.remembered = Profile.from_dict(stored) if stored else None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def connection(self) -> Connection:
+        """The open link; only after `open`."""
+        assert self._connection is not None
+        return self._connection
+
+    def make_pool(self, profile: Profile, clock: Clock) -> Pool:
+        """What sends the calls of a job, until the session ends; only after `open`."""
+        spec, connection = self._spec, self.connection
+        weights = sum(member.spec.weight for member in connection.members)
+        endpoints = []
+        for member in connection.members:
+            share = None
+            if spec.concurrency is not None:
+                share = max(1, round(spec.concurrency * member.spec.weight / weights))
+            endpoints.append(
+                Endpoint(
+                    member.backend,
+                    member.info,
+                    connection.members[0].info or connection.info,
+                    capacity_of=partial(capacity_of, fixed=share),
+                    clock=clock,
+                    weight=member.spec.weight,
+                    equal=member.spec.equal,
+                    proved=member is connection.members[0],
+                )
+            )
+        pool = Pool(
+            endpoints,
+            trial_of({stage.answer for stage in spec.stages}, profile.form),
+            timeout=spec.timeout,
+            wait_for_server=parse_duration(spec.wait_for_server),
+            say=self._say,
+            clock=clock,
+        )
+        self._stack.push_async_callback(pool.close)
+        if spec.quiet_hours is not None:
+            pool.watch(keep_quiet_hours(pool, parse_quiet_hours(spec.quiet_hours), clock))
+        if spec.max_waiting is not None:
+            for endpoint in endpoints:
+                pool.watch(give_way(pool, endpoint, spec.max_waiting, self._say, clock))
+        return pool
+
+    async def open(self, *, resuming: bool) -> Profile:
+        """Connect and say what the server is; a second call returns the same.
+
+        A run that was interrupted and goes on with the same model is not put through the preflight
+        again. Raises NoServerError.
+        """
+        if self._profile is None:
+            self._connection = connection = await self._stack.enter_async_context(
+                connect(self._spec, answer_tokens(self._spec), self._say)
+            )
+            known = self.remembered
+            if resuming and known and known.identity == connection.info.identity:
+                self._profile = known
+            else:
+                self._profile = await preflight(connection, self._spec, self._templates)
+                await self._store.remember(self._spec.target(), self._profile.as_dict())
+            if self._spec.priority == "background" and not connection.backend.in_background:
+                self._say(
+                    f"warning: {connection.backend.url} does not schedule by priority: "
+                    "--priority background has no effect there"
+                )
+            for warning in self._profile.warnings:
+                self._say(f"warning: {warning}")
+        return self._profile

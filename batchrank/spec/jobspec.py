@@ -1,0 +1,421 @@
+"""A job's settings: one frozen spec from a TOML file and the command line's flags."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import tomllib
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    model_validator,
+)
+
+from batchrank.errors import UsageError
+from batchrank.keys import job_key
+from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
+from batchrank.spec.complaints import complaint
+from batchrank.spec.deadline import parse_clock, parse_duration
+from batchrank.spec.endpointspec import EndpointSpec
+from batchrank.spec.quiet import parse_quiet_hours
+from batchrank.spec.stagespec import StageSpec
+from batchrank.strategies.base import Strategy
+from batchrank.strategies.cascade import cascade
+
+
+def _fraction(value: object) -> object:
+    try:
+        if isinstance(value, str) and value.strip().endswith("%"):
+            return float(value.strip()[:-1]) / 100
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except ValueError:
+        raise ValueError("write a share such as 5% or 0.05") from None
+    if 1 < number <= 100:
+        raise ValueError(f"write {number:g}% or {number / 100:g}")
+    return value
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
+
+
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "fast": {"depth": 60},
+    "balanced": {},
+    "thorough": {"strategy": "tournament", "window_size": 25, "tournaments": 5},
+}
+"""What docs/strategies.md measured; settings that are given win."""
+_BUILT_IN_MODEL: Mapping[str, object] = {
+    "strategy": "pointwise",
+    "answer": "likelihood",
+    "max_doc_tokens": 120,
+}
+_MANY_PAIRS = 30
+_AFTER_THINKING = ("winners", "full", "explain", "graded")
+"""Readings that read text, which may come after a model's reasoning."""
+
+
+class Cost(BaseModel):
+    """What the machines cost, for `batchrank eval --job`: no part of a job, no flag of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gpu_hour: float = Field(
+        gt=0, allow_inf_nan=False, description="Price of one GPU for an hour, in any currency."
+    )
+    gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
+
+
+class JobSpec(StageSpec):
+    """Every setting of a run; a field's name is its TOML key and, with dashes, its flag.
+
+    Without `stage` the job is itself its one stage.
+    """
+
+    # A file's name need not be UTF-8, which pydantic would have of a `str`.
+    output: InstanceOf[str] | None = Field(default=None, description="Output file; - for stdout.")
+    store: Path = Field(
+        default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."
+    )
+    format: Literal["jsonl", "trec"] = Field(default="jsonl", description="Format of the output.")
+    limit: int | None = Field(default=None, ge=1, description="Read only the first N lines.")
+
+    backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
+        default="auto", description="How to speak to the model."
+    )
+    base_url: Annotated[tuple[str, ...] | None, BeforeValidator(_several)] = Field(
+        default=None, description="Address of a model server, with or without /v1; or several."
+    )
+    endpoint: tuple[EndpointSpec, ...] | None = Field(
+        default=None, description="Servers with models, keys and weights of their own."
+    )
+    model: str | None = Field(default=None, description="Model name, where the server has several.")
+    model_path: Path | None = Field(
+        default=None,
+        description="GGUF file for --backend embedded (default: Gemma 3 270M, fetched once).",
+    )
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable with the API key."
+    )
+    insecure: bool = Field(
+        default=False, description="Let an API key travel over plain http to another machine."
+    )
+    timeout: float = Field(
+        default=300, gt=0, le=86_400, description="Seconds for one attempt at one call."
+    )
+    wait_for_server: str = Field(
+        default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
+    )
+    concurrency: int | None = Field(default=None, ge=1, le=100_000, description="Calls in flight.")
+    priority: Literal["normal", "background"] = Field(
+        default="normal", description="background: let a server's other users go first."
+    )
+    max_waiting: int | None = Field(
+        default=None, ge=0, description="Requests that may wait at a server before we hold back."
+    )
+    quiet_hours: str | None = Field(
+        default=None, description="Hours in which nothing is sent, such as 08:00-20:00."
+    )
+
+    preset: Literal["fast", "balanced", "thorough"] | None = Field(
+        default=None, description="Settings that docs/strategies.md measured; others win over it."
+    )
+    stage: tuple[StageSpec, ...] | None = Field(
+        default=None, description="Stages of a cascade, each over the best of the one before."
+    )
+    top_k: int | None = Field(default=None, ge=1, description="Documents written a query.")
+
+    thinking: Literal["off", "on"] = Field(default="off", description="Let the model reason first.")
+    max_doc_tokens: int = Field(default=200, ge=1, description="Tokens of a document in a prompt.")
+    fit: Literal["adapt", "refuse"] = Field(
+        default="adapt", description="What to do when a window exceeds the server's context."
+    )
+    yes: bool = Field(default=False, description="Let pairwise compare more than 30 candidates.")
+    re_ask: bool = Field(
+        default=True, description="Ask once more, in another way, after a bad answer."
+    )
+
+    incremental: bool = Field(
+        default=False, description="Ask only for what changed since an earlier ranking of a query."
+    )
+    incremental_max_change: Fraction = Field(
+        default=0.3, description="Share of new or edited candidates up to which that is done."
+    )
+    incremental_max_age: str = Field(
+        default="14d", description="How old a query's last full ranking may be for that."
+    )
+
+    max_fallback: Fraction = Field(
+        default=0.05, description="Share of bad windows that is accepted."
+    )
+    max_failed: Fraction = Field(
+        default=0.01, description="Share of failed queries that is accepted."
+    )
+
+    gate_qrels: Path | None = Field(
+        default=None, description="TREC qrels: rank these queries first, stop if they got worse."
+    )
+    min_overlap: Fraction | None = Field(
+        default=None, description="Share of the top 10 that must be as in the last accepted run."
+    )
+
+    deadline: str | None = Field(
+        default=None, description="Time of day at which to stop, such as 06:00."
+    )
+    time_limit: str | None = Field(default=None, description="Stop after so long: 3h, 1h30m, 45s.")
+    degrade: bool = Field(
+        default=False, description="Drop optional passes where the time would not be enough."
+    )
+    wait_for_lock: bool = Field(
+        default=False, description="Wait for another runner of the store to end."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="json: one structured line an event on stderr."
+    )
+
+    cost: Cost | None = Field(default=None, description="What the machines cost.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: object) -> object:
+        """Add what a preset, or the model that comes with the embedded backend, stands for."""
+        if not isinstance(given, dict):
+            return given
+        implied: dict[str, object] = {}
+        if given.get("backend") == "embedded" and given.get("model_path") is None:
+            implied |= _BUILT_IN_MODEL
+        implied |= PRESETS.get(str(given.get("preset")), {})
+        if given.get("stage") is not None:
+            implied = {name: implied[name] for name in implied if name == "max_doc_tokens"}
+        return implied | given
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> JobSpec:
+        self._check_stages()
+        parse_duration(self.wait_for_server)
+        parse_duration(self.incremental_max_age)
+        if self.quiet_hours is not None:
+            parse_quiet_hours(self.quiet_hours)
+        if self.endpoint is not None:
+            self._check_endpoints(self.endpoint)
+        if self.deadline is not None:
+            parse_clock(self.deadline)
+        if self.time_limit is not None:
+            parse_duration(self.time_limit)
+        if self.degrade and self.deadline is None and self.time_limit is None:
+            raise ValueError("degrade needs a deadline or a time_limit to be on time for")
+        if self.degrade and self.without_optional_passes() == self:
+            raise ValueError("degrade has no pass to drop: passes and merge_passes have one each")
+        if self.uses_built_in_model and any(one.answer != "likelihood" for one in self.stages):
+            raise ValueError(
+                "the model that comes with backend embedded can only be asked for likelihoods "
+                "(strategy pointwise, answer likelihood); name another with model_path"
+            )
+        if self.model_path is not None and self.backend != "embedded":
+            raise ValueError("model_path goes with backend embedded")
+        return self
+
+    def _check_stages(self) -> None:
+        own = (StageSpec.model_fields.keys() | {"preset"}) & self.model_fields_set
+        if self.stage is not None and own:
+            raise ValueError(
+                f"{', '.join(sorted(own))}: belongs in the [[stage]] tables, where there are any"
+            )
+        for stage in self.stages:
+            if self.thinking == "on" and stage.answer not in _AFTER_THINKING:
+                raise ValueError(f"answer {stage.answer} reads no text, so thinking must be off")
+            if self.backend == "ollama" and stage.answer in ("likelihood", "rerank"):
+                raise ValueError(f"Ollama can't serve answer {stage.answer}")
+            if stage.strategy == "pairwise" and stage.depth > _MANY_PAIRS and not self.yes:
+                raise ValueError(
+                    f"pairwise over up to {stage.depth} candidates takes hundreds of calls a "
+                    f"query: set depth to {_MANY_PAIRS} or less, or say --yes"
+                )
+        for before, after in itertools.pairwise(self.stages):
+            if after.depth > before.depth:
+                raise ValueError("each stage's depth must be at most that of the one before")
+
+    def _check_endpoints(self, endpoints: tuple[EndpointSpec, ...]) -> None:
+        if self.base_url is not None or self.backend == "embedded":
+            raise ValueError("endpoint can't be had together with base_url or backend embedded")
+        if any(one.base_url is None for one in endpoints):
+            raise ValueError("each endpoint needs a base_url")
+        if all(one.equal for one in endpoints):
+            raise ValueError(
+                "one endpoint must be without equal: the model the others are equal to"
+            )
+
+    @property
+    def servers(self) -> tuple[EndpointSpec, ...]:
+        """The servers of the job, at least one; one without an address is still to be found."""
+        listed = self.endpoint
+        if listed is None:
+            listed = tuple(EndpointSpec(base_url=url) for url in self.base_url or (None,))
+        own = {"model": self.model, "api_key_env": self.api_key_env}
+        return tuple(
+            one.model_copy(update={name: getattr(one, name) or own[name] for name in own})
+            for one in listed
+        )
+
+    @property
+    def uses_built_in_model(self) -> bool:
+        """Whether the embedded backend is to load the model that it fetches itself."""
+        return self.backend == "embedded" and self.model_path is None
+
+    @property
+    def stages(self) -> tuple[StageSpec, ...]:
+        """The stages of ranking, at least one."""
+        return self.stage or (self,)
+
+    @property
+    def tops(self) -> tuple[int | None, ...]:
+        """How many of a stage's best the next one takes; of the last, how many are written."""
+        return (*(stage.depth for stage in self.stages[1:]), self.top_k)
+
+    @property
+    def deepest(self) -> int:
+        """How many candidates of a query are shown to a model at all."""
+        return self.stages[0].depth
+
+    @property
+    def largest(self) -> int:
+        """The most documents in any prompt, before anything is fitted to a server."""
+        return max(stage.largest_window for stage in self.stages)
+
+    def make_strategy(self, window_size: int, letters: int = 26) -> Strategy:
+        """The strategy these settings describe, for windows of at most `window_size`.
+
+        Windows that are read by the first token have at most `letters` documents.
+        """
+        made = [
+            stage.stage_strategy(
+                min(window_size, letters) if stage.answer == "logprobs" else window_size, top
+            )
+            for stage, top in zip(self.stages, self.tops, strict=True)
+        ]
+        if len(made) == 1:
+            return made[0]
+        return cascade([(one, stage.depth) for one, stage in zip(made, self.stages, strict=True)])
+
+    def without_optional_passes(self) -> JobSpec:
+        """The same with the first of each list of passes alone."""
+        if self.stage is None:
+            return self.model_copy(update=self.first_passes)
+        stages = tuple(one.model_copy(update=one.first_passes) for one in self.stage)
+        return self.model_copy(update={"stage": stages})
+
+    def ranking_settings(self) -> dict[str, object]:
+        """What can change a ranking, apart from the model: a part of a job's key."""
+        return {
+            "stages": [
+                stage.stage_settings(top) for stage, top in zip(self.stages, self.tops, strict=True)
+            ],
+            "thinking": self.thinking,
+            "max_doc_tokens": self.max_doc_tokens,
+            "re_ask": self.re_ask,
+            "incremental": [self.incremental_max_change, parse_duration(self.incremental_max_age)]
+            if self.incremental
+            else None,
+        }
+
+    def target(self) -> str:
+        """Which server and model are meant, and for what: what a remembered profile is filed under.
+
+        A profile says how windows fit and how tokens count, so it holds for these settings alone.
+        """
+        return job_key(
+            {
+                "backend": self.backend,
+                # The first server gives the profile; the others have to be like it.
+                "base_url": _address(self.servers[0].base_url),
+                "model": self.servers[0].model,
+                "model_path": os.fsencode(self.model_path).hex() if self.model_path else None,
+                "stages": [
+                    [one.answer, one.template_name, one.largest_window] for one in self.stages
+                ],
+                "max_doc_tokens": self.max_doc_tokens,
+                "fit": self.fit,
+                "thinking": self.thinking,
+            }
+        ).hex()
+
+
+Templates = tuple[Template, ...]
+"""One a stage."""
+
+
+def load_templates(spec: JobSpec) -> Templates:
+    """The templates of a job's stages; UsageError says what is wrong with one."""
+    return tuple(
+        NO_TEMPLATE
+        if stage.template_name is None or stage.reader.kind is None
+        else load_template(stage.template_name, stage.reader.kind)
+        for stage in spec.stages
+    )
+
+
+def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
+    """The spec of a TOML file (None for no file) overridden by flags that were given.
+
+    Raises UsageError, naming the key, for an unreadable file, an unknown key or a bad value.
+    """
+    values: dict[str, object] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"job spec {path} can't be read: {error}") from error
+    where = f"job spec {path}" if path is not None else "the flags"
+    _refuse_unknown(values, JobSpec, where)
+    if isinstance(cost := values.get("cost"), dict):
+        _refuse_unknown(cost, Cost, f"{where}, [cost]")
+    if isinstance(stages := values.get("stage"), list):
+        for stage in stages:
+            if isinstance(stage, dict):
+                _refuse_unknown(stage, StageSpec, f"{where}, [[stage]]")
+    if flags.get("base_url"):
+        values.pop("endpoint", None)
+    given = {name: value for name, value in flags.items() if value is not None}
+    return make_spec(values | given, given)
+
+
+def make_spec(values: Mapping[str, object], flags: Container[str] = ()) -> JobSpec:
+    """The spec with these keys; UsageError names the one, or its flag, whose value can't be used.
+
+    `flags` are the keys that were given as flags.
+    """
+    try:
+        return JobSpec.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(complaint(error, flags)) from error
+
+
+def _address(url: str | None) -> str | None:
+    """One text for all the ways in which a server's address may be given."""
+    return url and url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+def _refuse_unknown(values: Mapping[str, object], shape: type[BaseModel], where: str) -> None:
+    """Refuse a key that `shape` has no field for, and name the nearest that it has."""
+    known = list(shape.model_fields)
+    for key, value in values.items():
+        if key not in known:
+            if isinstance(value, dict):
+                raise UsageError(
+                    f"{where}: unknown section [{key}]; settings stand at the top, in no section"
+                )
+            near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"{where}: unknown key {key!r}{hint}")
