@@ -215,6 +215,39 @@ class TestOnce:
         assert asked.consulted == (asked.used,)
         assert (asker.spent.calls, asker.spent.usage, asker.spent.saved) == (1, Usage(10, 2), 0)
 
+    async def test_a_query_that_is_given_up_leaves_its_call_to_others(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        asker = asker_of(backend, store)
+        given_up = asyncio.create_task(ask(asker))
+        await backend.arrived.wait()
+        joined = asyncio.create_task(ask(asker))
+        await settle()
+
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        backend.gate.set()
+        (asked,) = await joined
+
+        assert given_up.cancelled()
+        assert asked.permutation.status is Status.OK
+        assert (len(backend.sent), asker.spent.calls) == (1, 1)
+
+    async def test_a_call_of_a_query_that_is_given_up_is_kept(self, store: Store) -> None:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        asker = asker_of(backend, store)
+        given_up = asyncio.create_task(ask(asker))
+        await backend.arrived.wait()
+
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        backend.gate.set()
+        await asker.drain()
+        await ask(asker)
+
+        assert (len(backend.sent), asker.spent.saved) == (1, 1)
+
     async def test_equal_requests_in_flight_are_sent_once(self, store: Store) -> None:
         backend = FakeBackend(lambda _: "2,1")
         asker = asker_of(backend, store)

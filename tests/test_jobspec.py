@@ -82,6 +82,7 @@ RANKS_NOT: dict[str, object] = {
     "store": "other.sqlite",
     "time_limit": "3h",
     "timeout": 1.0,
+    "query_timeout": 1.0,
     "wait_for_lock": True,
     "wait_for_server": "1h",
 }

@@ -132,7 +132,11 @@ def test_a_module_stands_in_one_layer() -> None:
     ("module", "added", "complaint"),
     [
         ("batchrank.values", "import batchrank.cli", "imports up: batchrank.cli"),
-        ("batchrank.keys", "from batchrank.running import runner", "imports up: batchrank.running.runner"),
+        (
+            "batchrank.keys",
+            "from batchrank.running import runner",
+            "imports up: batchrank.running.runner",
+        ),
         (
             "batchrank.strategies.base",
             "def late():\n    from batchrank.ranking.asker import Asker",

@@ -78,6 +78,9 @@ QuietHours = Annotated[
     str | None, _option("quiet_hours", "--quiet-hours", panel=_MODEL, metavar="HH:MM-HH:MM")
 ]
 Timeout = Annotated[float | None, _option("timeout", "--timeout", panel=_MODEL, metavar="SECONDS")]
+QueryTimeout = Annotated[
+    float | None, _option("query_timeout", "--query-timeout", panel=_MODEL, metavar="SECONDS")
+]
 Thinking = Annotated[str | None, _option("thinking", "--thinking", panel=_MODEL, metavar="off|on")]
 
 Strategy = Annotated[str | None, _option("strategy", "--strategy", panel=_RANKING, metavar="NAME")]

@@ -41,6 +41,7 @@ def run(
     api_key_env: options.ApiKeyEnv = None,
     concurrency: options.Concurrency = None,
     timeout: options.Timeout = None,
+    query_timeout: options.QueryTimeout = None,
     insecure: options.Insecure = None,
     wait_for_server: options.WaitForServer = None,
     priority: options.PriorityName = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from batchrank.answers import unanswered
 from batchrank.backends.base import Call
@@ -72,7 +73,7 @@ class Asker:
         self._manner = manner
         self._calls_left = most_calls
         self._is_stopping = False
-        self._flying: dict[bytes, asyncio.Future[StoredAnswer]] = {}
+        self._flying: dict[bytes, asyncio.Task[StoredAnswer]] = {}
         self._unsent = 0
         self._hungry = asyncio.Event()
         self._hungry.set()
@@ -86,6 +87,16 @@ class Asker:
         self._is_stopping = True
         self._pool.stop()
         self._hungry.set()
+
+    def abort(self) -> None:
+        """Drop what is in flight."""
+        for flight in self._flying.values():
+            flight.cancel()
+
+    async def drain(self) -> None:
+        """Wait for what is in flight of queries that were given up."""
+        while self._flying:
+            await asyncio.wait(self._flying.values())
 
     async def ask_round(
         self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
@@ -150,21 +161,21 @@ class Asker:
         """The committed answer to a prompt, whoever paid for it."""
         call = self._pool.encode(prompt)
         key = answer_key(self._manner.identity, way.means.template.digest, call.path, call.body)
-        if (flying := self._flying.get(key)) is not None:
+        if (flight := self._flying.get(key)) is not None:
             self._count_unsent(-1)
             self.spent.saved += 1
-            return await asyncio.shield(flying)
-        flying = self._flying[key] = asyncio.get_running_loop().create_future()
-        try:
-            stored = await self._find_or_call(key, prompt, call, priority)
-        except BaseException as error:
-            flying.set_exception(error)
-            flying.exception()  # nobody may have joined this flight
-            raise
-        finally:
-            del self._flying[key]
-        flying.set_result(stored)
-        return stored
+        else:
+            # A task of its own: whoever else has joined gets the answer, also when the query that
+            # asked first is given up.
+            flight = asyncio.create_task(self._find_or_call(key, prompt, call, priority))
+            self._flying[key] = flight
+            flight.add_done_callback(partial(self._land, key))
+        return await asyncio.shield(flight)
+
+    def _land(self, key: bytes, flight: asyncio.Task[StoredAnswer]) -> None:
+        del self._flying[key]
+        if not flight.cancelled():
+            flight.exception()  # nobody may be waiting for it any more
 
     async def _find_or_call(
         self, key: bytes, prompt: Prompt, call: Call, priority: Priority

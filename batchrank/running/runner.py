@@ -24,7 +24,7 @@ from batchrank.keys import short_hash
 from batchrank.logs import about
 from batchrank.ranking.asker import Asker, Manner
 from batchrank.ranking.job import Job
-from batchrank.ranking.reranker import Reranker, settled
+from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.running.progress import Progress, write_status
@@ -120,6 +120,8 @@ class Runner:
         """Drop what is in flight; what was committed is kept."""
         for query in self._queries:
             query.cancel()
+        if self._asker is not None:
+            self._asker.abort()
 
     async def run(self) -> Report:
         """Run to the end or until stopped.
@@ -251,6 +253,8 @@ class Runner:
                     await asyncio.sleep(0)  # lets it say how many windows it brings
             except BatchrankError as error:
                 self.stop(error)
+        if self._asker is not None:
+            await self._asker.drain()
         if not in_time:
             late = "the time that is left is not enough for another query"
             self._stopping.stop(StoppedError(late))
@@ -310,11 +314,11 @@ class Runner:
                 ranked = known
             elif self._must_hurry(rerankers) and new.reduced_key is not None:
                 assert rerankers.reduced is not None
-                ranked = await rerankers.reduced.rank(new.request, sequence, new.lineage)
+                ranked = await self._in_time(new, rerankers.reduced, sequence)
                 ranked = replace(ranked, reduced=True)
                 key, job = new.reduced_key, rerankers.reduced_job
             else:
-                ranked = await rerankers.full.rank(new.request, sequence, new.lineage)
+                ranked = await self._in_time(new, rerankers.full, sequence)
             retry = ranked.status is QueryStatus.FAILED or ranked.tally.error > 0
             await self._store.add_ranking(key, job, ranked, retry=retry)
             if key != new.key:
@@ -324,6 +328,18 @@ class Runner:
         else:
             self._pace.finish(started)
             self._count(ranked)
+
+    async def _in_time(self, new: NewQuery, reranker: Reranker, sequence: int) -> RankedQuery:
+        """Rank a query, or give it up; its calls in flight are finished and kept all the same."""
+        seconds = self._spec.query_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await reranker.rank(new.request, sequence, new.lineage)
+        except TimeoutError:
+            late = (
+                f"not ranked within {seconds:g} s (--query-timeout); the next run goes on with it"
+            )
+            return failed(new.request, "timeout", late)
 
     def _settled(self, new: NewQuery) -> RankedQuery | None:
         return settled(new.request, self._spec.deepest, new.lineage)

@@ -115,6 +115,9 @@ class JobSpec(StageSpec):
     timeout: float = Field(
         default=300, gt=0, le=86_400, description="Seconds for one attempt at one call."
     )
+    query_timeout: float | None = Field(
+        default=None, gt=0, le=86_400, description="Seconds after which a query is given up."
+    )
     wait_for_server: str = Field(
         default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
     )

@@ -124,3 +124,26 @@ def test_a_key_comes_from_the_environment_and_stays_there(
     assert shell.store in files
     for path in files:
         assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_a_query_that_takes_too_long_fails_and_the_next_run_goes_on(
+    source: Path, rows: list[Row], tmp_path: Path
+) -> None:
+    output = tmp_path / "o.jsonl"
+    with serving(judge(rows, call_seconds=0.5, slots=1)) as server:
+        shell = Shell(tmp_path, server.url)
+        late = shell.run(
+            source, "-o", output, "--query-timeout", "0.001", "--max-failed", "1", "--depth", "20"
+        )
+        assert late.code == 0, late.err
+        asked = len(windows(server))
+        found = rows_of(output)
+        assert {(row["status"], row["error"]["kind"]) for row in found} == {("failed", "timeout")}
+        assert all(len(row["ranking"]) == len(rows[0]["candidates"]) for row in found)
+
+        # What was in flight is kept, so no request is made twice.
+        assert shell.run(source, "-o", output, "--depth", "20").code == 0
+        assert {row["status"] for row in rows_of(output)} == {"ok"}
+        bodies = [call.body for call in server.calls if call.purpose == "window"]
+        assert asked > 0
+        assert len(set(bodies)) == len(bodies)
