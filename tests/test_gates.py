@@ -9,7 +9,8 @@ import pytest
 
 from batchrank.running.gates import is_hopeless, rejections
 from batchrank.spec.jobspec import JobSpec
-from batchrank.store.store import Store, Totals
+from batchrank.store.records import Totals
+from batchrank.store.store import Store
 from batchrank.values import QueryStatus, Tally
 
 

@@ -16,7 +16,8 @@ from batchrank.ranking.reranker import unranked
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import Form, QueryStatus, RankedQuery
 
 PROFILE = Profile("fake", "m", "id", Form.TEXT, None, None, 20, 200, 1.0)

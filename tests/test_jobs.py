@@ -8,7 +8,8 @@ import tomllib
 import pytest
 
 from batchrank.formats.requests import parse_request
-from batchrank.spec.jobspec import JobSpec, load_spec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_spec
 from batchrank.values import Request
 from tests.conftest import ROOT
 

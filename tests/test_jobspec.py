@@ -11,7 +11,8 @@ from batchrank.errors import UsageError
 from batchrank.prompts.template import load_template
 from batchrank.ranking.job import Job
 from batchrank.serving.preflight import Profile
-from batchrank.spec.jobspec import JobSpec, load_spec, load_templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_spec, load_templates
 from batchrank.values import Form
 from tests.strategies.driving import docids, drove, useless
 

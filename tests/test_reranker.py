@@ -13,7 +13,7 @@ from batchrank.prompts.tokens import TokenCounter
 from batchrank.ranking.asker import Asked
 from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
 from batchrank.serving.slots import Priority
-from batchrank.store.store import StoredAnswer
+from batchrank.store.records import StoredAnswer
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.strategies.sliding import sliding

@@ -15,7 +15,8 @@ import pytest
 from batchrank.keys import short_hash
 from batchrank.running.retention import Collected, collect
 from batchrank.store.lock import store_lock
-from batchrank.store.store import Line, Run, Store
+from batchrank.store.records import Line, Run
+from batchrank.store.store import Store
 from batchrank.values import Answer, QueryStatus, RankedQuery
 from tests.cli.running import batchrank
 

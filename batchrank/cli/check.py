@@ -20,7 +20,7 @@ from batchrank.formats.check import check_lines
 from batchrank.formats.lines import read_lines
 from batchrank.formats.wording import counted
 from batchrank.running.doctor import Findings, examine
-from batchrank.spec.jobspec import load_spec
+from batchrank.spec.loading import load_spec
 
 _NO_MATTER = frozenset(
     (

@@ -15,7 +15,8 @@ from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
 from batchrank.running.outlook import Outlook, look_ahead
 from batchrank.serving.preflight import Profile
-from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_templates
 from batchrank.store.history import last_pace
 from batchrank.store.store import Store
 from batchrank.values import Form

@@ -20,7 +20,8 @@ from batchrank.formats.rows import encode_jsonl
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.running.results import make_row
 from batchrank.store.history import on_line
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import RankedQuery
 
 _COMPARED = 5000

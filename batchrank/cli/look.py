@@ -22,7 +22,8 @@ from batchrank.running.progress import read_status
 from batchrank.running.results import Format, write_results
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
-from batchrank.store.store import Run, Store, Totals
+from batchrank.store.records import Run, Totals
+from batchrank.store.store import Store
 
 _STORE = Path("batchrank.sqlite")
 

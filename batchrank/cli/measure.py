@@ -37,7 +37,8 @@ from batchrank.measuring.runs import MeasuredRun, is_store, read_run, read_store
 from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Scored, parse_measures
 from batchrank.metrics.significance import Test
-from batchrank.spec.jobspec import Cost, load_spec
+from batchrank.spec.jobspec import Cost
+from batchrank.spec.loading import load_spec
 
 _MOST_RUNS = 26
 

@@ -21,7 +21,8 @@ from batchrank.logs import json_logs
 from batchrank.running.results import default_output
 from batchrank.running.runner import Runner
 from batchrank.running.verdict import Report
-from batchrank.spec.jobspec import JobSpec, load_spec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_spec
 
 _log = logging.getLogger(__name__)
 

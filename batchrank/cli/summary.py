@@ -8,7 +8,7 @@ from batchrank.cli.talk import duration, printable
 from batchrank.formats.wording import counted
 from batchrank.running.outlook import Outlook
 from batchrank.running.verdict import Report
-from batchrank.store.store import Totals
+from batchrank.store.records import Totals
 from batchrank.values import QueryStatus
 
 _SHOWN = 3

@@ -44,7 +44,7 @@ from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
 from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
 from batchrank.metrics.evaluation import parse_measures
-from batchrank.spec.jobspec import load_spec
+from batchrank.spec.loading import load_spec
 
 _TUNED = Path("tuned.toml")
 

@@ -15,8 +15,9 @@ from batchrank.formats.requests import parse_request
 from batchrank.formats.trec import Line, numbered_lines, read_trec_line
 from batchrank.formats.wording import quoted, shown
 from batchrank.metrics.evaluation import Scores
+from batchrank.store.records import Run
 from batchrank.store.spending import Calls, read_calls
-from batchrank.store.store import Run, Store
+from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Ranking
 
 _SQLITE = b"SQLite format 3\0"

@@ -13,9 +13,11 @@ from batchrank.metrics.evaluation import Scores
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.running.progress import Progress
 from batchrank.running.runner import Runner
-from batchrank.spec.jobspec import JobSpec, make_spec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import make_spec
 from batchrank.spec.stagespec import StageSpec
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import RankedQuery, Ranking
 
 Settings = Mapping[str, object]

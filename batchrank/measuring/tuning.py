@@ -14,7 +14,8 @@ from batchrank.formats.wording import quoted
 from batchrank.measuring.trials import Settings, Trial, Trials, given, without_stages
 from batchrank.metrics.evaluation import Qrels, Scored, Scores, evaluate, parse_measures
 from batchrank.metrics.significance import Difference, paired_difference
-from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_templates
 from batchrank.spec.stagespec import StageSpec
 
 MEASURE = "nDCG@10"

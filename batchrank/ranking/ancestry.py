@@ -10,7 +10,8 @@ from batchrank.ranking.incremental import Earlier, Limits, lineage_of
 from batchrank.ranking.job import Job
 from batchrank.spec.deadline import parse_duration
 from batchrank.store.history import latest_rankings
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import Lineage, Request
 
 

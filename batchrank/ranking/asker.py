@@ -17,7 +17,8 @@ from batchrank.ranking.second import prompt_after
 from batchrank.readings.base import Way
 from batchrank.serving.endpoints import Pool
 from batchrank.serving.slots import Priority
-from batchrank.store.store import Store, StoredAnswer
+from batchrank.store.records import StoredAnswer
+from batchrank.store.store import Store
 from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
 
 

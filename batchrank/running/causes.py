@@ -8,7 +8,8 @@ from math import perm
 
 from batchrank.ranking.replay import replay
 from batchrank.store.history import asked_queries, bad_queries, failed_queries
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import Status
 
 _EXAMPLES = 3

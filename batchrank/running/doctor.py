@@ -16,7 +16,8 @@ from batchrank.serving.capacity import to_fill
 from batchrank.serving.connection import Connection, connect
 from batchrank.serving.preflight import Profile, preflight
 from batchrank.serving.sanity import sanity_requests
-from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_templates
 from batchrank.spec.ways import answer_tokens
 from batchrank.values import Prompt, Usage, Window
 

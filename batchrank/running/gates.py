@@ -15,7 +15,8 @@ from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import replay
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
-from batchrank.store.store import Run, Store, Totals
+from batchrank.store.records import Run, Totals
+from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Status, Tally
 
 _HOPELESS_WINDOWS = 50

@@ -20,8 +20,9 @@ from batchrank.running.readerthread import in_daemon_thread
 from batchrank.running.redo import forget_fallbacks
 from batchrank.running.spool import Spool
 from batchrank.store.history import finish_reading, left_out
+from batchrank.store.records import Known, Line, Run
 from batchrank.store.repeated import Repeated
-from batchrank.store.store import Known, Line, Run, Store
+from batchrank.store.store import Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
 from batchrank.values import Lineage, RankedQuery, Request
 

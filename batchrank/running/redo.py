@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from batchrank.ranking.replay import replay
 from batchrank.store.history import forget_answers, rankings
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import Status
 
 

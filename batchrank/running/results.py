@@ -12,7 +12,8 @@ from typing import Any, Literal
 from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.rows import RankedDoc, Row, RowError, encode_jsonl, encode_trec
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import RankedQuery
 
 Format = Literal["jsonl", "trec"]

@@ -16,7 +16,6 @@ from batchrank.errors import (
     RejectedError,
     StoppedError,
     StoreError,
-    StoreInUseError,
 )
 from batchrank.formats.lines import read_lines
 from batchrank.formats.wording import displayable
@@ -27,18 +26,20 @@ from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.intake import Intake, NewQuery, Order
+from batchrank.running.night import deadline_of, hold_lock
 from batchrank.running.progress import Progress, write_status
 from batchrank.running.stopping import Stopping
 from batchrank.running.verdict import Report, conclude
 from batchrank.serving.endpoints import Pool
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
-from batchrank.spec.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
-from batchrank.spec.jobspec import JobSpec, load_templates
+from batchrank.spec.deadline import Pace
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_templates
 from batchrank.store.connection import file_number, is_there
-from batchrank.store.history import last_night, show_instead
-from batchrank.store.lock import store_lock
-from batchrank.store.store import Run, Store
+from batchrank.store.history import show_instead
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery
 
 GRACE_SECONDS = 25.0
@@ -46,8 +47,6 @@ GRACE_SECONDS = 25.0
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
 _TICK_SECONDS = 1.0
-_LOCK_SECONDS = 1.0
-"""How often a store that is in use is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ class Runner:
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
         async with AsyncExitStack() as stack:
-            await self._lock(stack)
+            await hold_lock(spec, self._stopping, self._say, stack)
             self._store = store = await Store.open(spec.store, create=True)
             stack.push_async_callback(store.close)
             ticker = asyncio.create_task(self._keep_ticking())
@@ -169,43 +168,18 @@ class Runner:
                 self._say("the model server is not what it was last time: this is another job")
                 profile = other
 
-    async def _lock(self, stack: AsyncExitStack) -> None:
-        """Hold the store's lock until `stack` is left; wait for it where the spec says so."""
-        waits = False
-        while True:
-            lock = store_lock(self._spec.store)
-            try:
-                await asyncio.to_thread(lock.__enter__)
-            except StoreInUseError as error:
-                if not self._spec.wait_for_lock:
-                    raise
-                if not waits:
-                    self._say(f"waiting: {error}")
-                waits = True
-                await self._stopping.unless(asyncio.sleep(_LOCK_SECONDS))
-            else:
-                stack.push(lock)
-                return
-
     async def _set_pace(self, job: Job) -> float | None:
         """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
-        spec = self._spec
-        ends: list[float] = []
         now = time.time()
-        if spec.time_limit is not None:
-            ends.append(now + parse_duration(spec.time_limit))
-        if spec.deadline is not None:
-            last = await last_night(self._store, job.key)
-            night = Night(*last) if last else None
-            ends.append(next_deadline(parse_clock(spec.deadline), now, night))
-        if not ends:
+        deadline = await deadline_of(self._spec, self._store, job.key, now)
+        if deadline is None:
             return None
-        seconds = min(ends) - now
+        seconds = deadline - now
         self._pace = Pace(seconds)
         if seconds > 0:
             late = StoppedError("the time is up; queries that were open go on next time")
             asyncio.get_running_loop().call_later(seconds, self.stop, late)
-        return min(ends)
+        return deadline
 
     def _order(self, job: Job) -> Order:
         canaries = self._canaries

@@ -24,7 +24,8 @@ from batchrank.store.history import (
     last_output,
     remember_output,
 )
-from batchrank.store.store import Run, Store, Totals
+from batchrank.store.records import Run, Totals
+from batchrank.store.store import Store
 from batchrank.values import QueryStatus, Tally
 
 _CAUSES = 10

@@ -18,7 +18,8 @@ from batchrank.serving.connection import Connection
 from batchrank.serving.fit import MIN_DOC_TOKENS, Fit, fit_context, tokens_needed
 from batchrank.serving.rehearsal import rehearse
 from batchrank.serving.trial import proves, trial
-from batchrank.spec.jobspec import JobSpec, Templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import Templates
 from batchrank.spec.ways import answer_tokens, make_ways
 from batchrank.values import Answer, Form, Prompt
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
-import tomllib
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,14 +14,10 @@ from pydantic import (
     ConfigDict,
     Field,
     InstanceOf,
-    ValidationError,
     model_validator,
 )
 
-from batchrank.errors import UsageError
 from batchrank.keys import job_key
-from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
-from batchrank.spec.complaints import complaint
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.quiet import parse_quiet_hours
@@ -355,70 +349,6 @@ class JobSpec(StageSpec):
         ).hex()
 
 
-Templates = tuple[Template, ...]
-"""One a stage."""
-
-
-def load_templates(spec: JobSpec) -> Templates:
-    """The templates of a job's stages; UsageError says what is wrong with one."""
-    return tuple(
-        NO_TEMPLATE
-        if stage.template_name is None or stage.reader.kind is None
-        else load_template(stage.template_name, stage.reader.kind)
-        for stage in spec.stages
-    )
-
-
-def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
-    """The spec of a TOML file (None for no file) overridden by flags that were given.
-
-    Raises UsageError, naming the key, for an unreadable file, an unknown key or a bad value.
-    """
-    values: dict[str, object] = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"job spec {path} can't be read: {error}") from error
-    where = f"job spec {path}" if path is not None else "the flags"
-    _refuse_unknown(values, JobSpec, where)
-    if isinstance(cost := values.get("cost"), dict):
-        _refuse_unknown(cost, Cost, f"{where}, [cost]")
-    if isinstance(stages := values.get("stage"), list):
-        for stage in stages:
-            if isinstance(stage, dict):
-                _refuse_unknown(stage, StageSpec, f"{where}, [[stage]]")
-    if flags.get("base_url"):
-        values.pop("endpoint", None)
-    given = {name: value for name, value in flags.items() if value is not None}
-    return make_spec(values | given, given)
-
-
-def make_spec(values: Mapping[str, object], flags: Container[str] = ()) -> JobSpec:
-    """The spec with these keys; UsageError names the one, or its flag, whose value can't be used.
-
-    `flags` are the keys that were given as flags.
-    """
-    try:
-        return JobSpec.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(complaint(error, flags)) from error
-
-
 def _address(url: str | None) -> str | None:
     """One text for all the ways in which a server's address may be given."""
     return url and url.rstrip("/").removesuffix("/v1").rstrip("/")
-
-
-def _refuse_unknown(values: Mapping[str, object], shape: type[BaseModel], where: str) -> None:
-    """Refuse a key that `shape` has no field for, and name the nearest that it has."""
-    known = list(shape.model_fields)
-    for key, value in values.items():
-        if key not in known:
-            if isinstance(value, dict):
-                raise UsageError(
-                    f"{where}: unknown section [{key}]; settings stand at the top, in no section"
-                )
-            near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"{where}: unknown key {key!r}{hint}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from batchrank.answers.forms import max_tokens
 from batchrank.readings.base import Means, Way
 from batchrank.readings.explain import EXPLANATION_TOKENS
-from batchrank.spec.jobspec import JobSpec, Templates
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import Templates
 from batchrank.values import Form
 
 _THINKING_TOKENS = 4096

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from batchrank.store.packing import unpack
-from batchrank.store.store import Run, Store
+from batchrank.store.records import Run
+from batchrank.store.store import Store
 from batchrank.values import RankedQuery
 
 _CHUNK = 200

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from batchrank.store.store import Line, Run, Store
+from batchrank.store.records import Line, Run
+from batchrank.store.store import Store
 
 _CHUNK = 2000
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.spec.jobspec import load_spec
+from batchrank.spec.loading import load_spec
 from scripts.judge import JudgeConfig, JudgeServer, read_knowledge
 from tests.choosing.conftest import QUERIES, asked
 from tests.cli.running import (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.spec.jobspec import JobSpec, load_spec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_spec
 from tests.cli.running import Row, batchrank, judge, requests, rows_of, serving, windows
 
 

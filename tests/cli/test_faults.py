@@ -158,8 +158,8 @@ def test_who_waits_for_the_lock_takes_the_finished_result(
             holder.__exit__(None, None, None)
         return store_lock(path)
 
-    monkeypatch.setattr("batchrank.running.runner.store_lock", lock)
-    monkeypatch.setattr("batchrank.running.runner._LOCK_SECONDS", 0)
+    monkeypatch.setattr("batchrank.running.night.store_lock", lock)
+    monkeypatch.setattr("batchrank.running.night._LOCK_SECONDS", 0)
     found = shell.run(source, "--wait-for-lock")
     assert found.code == 0, found.err
     assert len(tries) == 3

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.store.store import Store, StoredAnswer
+from batchrank.store.records import StoredAnswer
+from batchrank.store.store import Store
 from batchrank.values import Answer, Usage
 
 ANSWERS = st.builds(

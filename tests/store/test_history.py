@@ -15,7 +15,8 @@ from batchrank.store.history import (
     left_out,
     pairs,
 )
-from batchrank.store.store import Line, Run, Store
+from batchrank.store.records import Line, Run
+from batchrank.store.store import Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
 from batchrank.values import QueryStatus, RankedQuery, Tally
 

@@ -8,7 +8,8 @@ import pytest
 
 from batchrank.errors import UsageError
 from batchrank.keys import short_hash
-from batchrank.store.store import Known, Line, Run, Store
+from batchrank.store.records import Known, Line, Run
+from batchrank.store.store import Store
 from batchrank.values import Answer, QueryStatus, RankedQuery, Tally
 
 JOB = b"job key"

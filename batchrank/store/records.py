@@ -1,0 +1,71 @@
+"""What the store holds, as the rest of the program sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from batchrank.values import Answer, QueryStatus, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer and its number, by which rankings refer to it."""
+
+    number: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A ranking that is there: whose it is, whether the next run should try again.
+
+    `fell_back` says that a window of it had an unusable answer.
+    """
+
+    qid: int
+    retry: bool
+    fell_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A run's queries by status, and its windows."""
+
+    queries: dict[QueryStatus, int]
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a run's output: where it came from and which ranking it shows.
+
+    `qid` is the hash of the qid it holds against later lines, 0 where it failed and holds none.
+    """
+
+    position: int
+    line: int
+    qid: int
+    ranking: bytes
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One invocation of `batchrank run`, with the settings of its job.
+
+    `fresh_since` is the run from which on the job's rankings and answers count. `deadline` is in
+    seconds since the epoch, None for none.
+    """
+
+    id: int
+    job: int
+    settings: dict[str, Any]
+    input: str
+    output: str
+    started: float
+    ended: float | None
+    exit: int | None
+    summary: dict[str, Any] | None
+    fresh_since: int = 0
+    deadline: float | None = None
