@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import orjson
-
-T = TypeVar("T")
 
 # Without a handler Python would print warnings by itself, between the lines of a progress bar.
 logging.getLogger("batchrank").addHandler(logging.NullHandler())
@@ -33,14 +30,13 @@ def about(**fields: str | int) -> None:
     _about.set({**_about.get(), **fields})
 
 
-async def about_window(place: int, work: Awaitable[T]) -> T:
-    """Await `work` in a task of its own; what it logs is about the window at `place` of a round.
+def about_window(place: int) -> None:
+    """Let this task say that it is about the window at `place` of a round.
 
     The number of the round's first window is what the task that started it is about.
     """
     first = _about.get().get("window", 1)
     about(window=first + place if isinstance(first, int) else place)
-    return await work
 
 
 class JsonFormatter(logging.Formatter):

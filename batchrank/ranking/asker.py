@@ -110,10 +110,7 @@ class Asker:
         """
         self._count_unsent(len(windows))
         outcomes = await asyncio.gather(
-            *(
-                about_window(place, self._ask(window, texts, priority))
-                for place, window in enumerate(windows)
-            ),
+            *(self._ask(place, window, texts, priority) for place, window in enumerate(windows)),
             return_exceptions=True,
         )
         asked = []
@@ -123,7 +120,10 @@ class Asker:
             asked.append(outcome)
         return asked
 
-    async def _ask(self, window: Window, texts: QueryTexts, priority: Priority) -> Asked:
+    async def _ask(
+        self, place: int, window: Window, texts: QueryTexts, priority: Priority
+    ) -> Asked:
+        about_window(place)
         way = self._manner.ways[window.stage]
         reader = way.reader
         wanted = reader.wanted(window)
