@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 Ranking = tuple[str, ...]
@@ -19,12 +20,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One candidate: `score` is the first stage's, carried along and never sorted by."""
+    """One candidate: `score` is the first stage's, carried along and never sorted by.
+
+    `metadata` is what filters look at; no prompt shows it.
+    """
 
     docid: str
     text: str
     title: str | None = None
     score: float | None = None
+    metadata: Mapping[str, str | float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +263,8 @@ class RankedQuery:
     `docids`. `answers` are the stored answers' numbers in the order in which the strategy's windows
     ask for them, 0 where none came; `faults` say why, one for each 0. `reduced` queries were ranked
     without the optional passes of their job, for lack of time. `lineage` is there in jobs whose
-    rankings may build on earlier ones.
+    rankings may build on earlier ones; its positions are those in `kept`. `filtered` are the
+    positions in `docids` that no model saw, rising, each with the reason.
     """
 
     qid: str
@@ -276,6 +282,13 @@ class RankedQuery:
     error: str | None = None
     reduced: bool = False
     lineage: Lineage | None = None
+    filtered: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def kept(self) -> Ranking:
+        """The candidates that no filter removed, in first-stage order."""
+        gone = dict(self.filtered)
+        return tuple(docid for place, docid in enumerate(self.docids) if place not in gone)
 
     @property
     def is_incremental(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
+from batchrank.formats.toml import write_toml
 from batchrank.prompts.template import load_template
 from batchrank.ranking.job import Job
 from batchrank.serving.preflight import Profile
@@ -29,6 +30,10 @@ PROFILE = Profile(
 )
 
 RANKS: dict[str, object] = {
+    "alpha": 0.5,
+    "filter": {"top": 50},
+    "mmr": 0.7,
+    "near_duplicates": 0.9,
     "incremental": True,
     "answer": "full",
     "depth": 50,
@@ -45,6 +50,7 @@ RANKS: dict[str, object] = {
 """Settings that can change a ranking, each with a value that is not its default."""
 
 RANKS_ELSEWHERE = {
+    "normalise",
     "incremental_max_change",
     "incremental_max_age",
     "stride",
@@ -162,6 +168,8 @@ class TestReading:
             ({"max_fallback": "50"}, "--max-fallback 50: write 50% or 0.5"),
             ({"max_fallback": "often"}, "--max-fallback often: write a share such as 5% or 0.05"),
             ({"passes": "forward, forward"}, "has a pass twice"),
+            ({"alpha": 1.5}, "--alpha must be at most 1, got 1.5"),
+            ({"near_duplicates": 0}, "--near-duplicates must be more than 0, got 0"),
             ({"merge_passes": "shuffle:1,shuffle:1"}, "has a pass twice"),
         ],
     )
@@ -177,6 +185,10 @@ class TestReading:
             "window_size = 1": "window_size must be at least 2, got 1",
             "[[stage]]\n[[stage]]\ndepth = 0": "stage 2 depth must be at least 1, got 0",
             "[cost]\ngpu_hour = inf": "cost gpu_hour must be a number, not without end, got inf",
+            "[filter]\ntop = 0": "filter top must be at least 1, got 0",
+            "[filter]\ntops = 5": "[filter]: unknown key 'tops'; did you mean 'top'?",
+            "[filter.time]\nkey = 'day'": "needs a day in from, in to, or in both",
+            "[filter.time]\nkey = 'd'\nfrom = 2024-02-01\nto = '2024-01-31'": "is after to",
             "[run]\ndepth = 5": "unknown section [run]; settings stand at the top",
         }.items():
             with pytest.raises(UsageError) as raised:
@@ -261,6 +273,13 @@ class TestReading:
         assert (own.strategy, own.answer) == ("pointwise", "likelihood")
         assert not spec_of(backend="embedded", model_path="m.gguf").uses_built_in_model
 
+    def test_a_filter_reads_back_from_what_is_written_of_it(self, tmp_path: Path) -> None:
+        table = "top = 5\ndeny = { 'a.b' = ['x', 2] }\ntime = { key = 'day', from = 2024-02-01 }\n"
+        spec = load_spec(written(tmp_path, f"[filter]\n{table}"), {})
+        values = spec.model_dump(exclude_unset=True, by_alias=True)
+
+        assert load_spec(written(tmp_path, write_toml(values, "chosen")), {}) == spec
+
     def test_an_unknown_key_of_a_stage_is_named(self, tmp_path: Path) -> None:
         path = written(tmp_path, "[[stage]]\nwindow = 5\n")
 
@@ -309,6 +328,10 @@ class TestKey:
         for name, value in (("incremental_max_change", 0.1), ("incremental_max_age", "3d")):
             assert key_of(**{name: value}) == key_of()
             assert key_of(incremental=True, **{name: value}) != key_of(incremental=True)
+
+    def test_how_scores_count_ranks_only_where_they_do(self) -> None:
+        assert key_of(normalise="min-max") == key_of(filter={}) == key_of()
+        assert key_of(alpha=0.5, normalise="min-max") != key_of(alpha=0.5)
 
     def test_a_permission_does_not_rank(self) -> None:
         few = {"strategy": "pairwise", "depth": 20}

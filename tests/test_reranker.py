@@ -12,6 +12,7 @@ from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.ranking.asker import Asked
 from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
+from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
 from batchrank.strategies.orders import forward
@@ -70,10 +71,13 @@ class FakeAsker:
         return Asked(window, outcome, window.wants, stored, (stored,))
 
 
-def reranker_of(asker: FakeAsker, *, depth: int = 100, window_size: int = 4) -> Reranker:
+def reranker_of(
+    asker: FakeAsker, *, depth: int = 100, window_size: int = 4, selection: Selection | None = None
+) -> Reranker:
     """A segmented reranker."""
     strategy = segmented(window_size, None, window_size, [forward])
-    return Reranker(strategy, 20, depth, Cut(TokenCounter(), 50), asker)
+    cut = Cut(TokenCounter(), 50)
+    return Reranker(strategy, 20, depth, cut, asker, selection or Selection())
 
 
 def last_first(window: Window) -> Reading:
@@ -192,7 +196,9 @@ async def test_an_answer_that_two_windows_share_is_counted_once() -> None:
     asker = FakeAsker(last_first)
     strategy = segmented(4, None, 4, [forward, forward])
 
-    ranked = await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker).rank(request(3), 0)
+    ranked = await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker, Selection()).rank(
+        request(3), 0
+    )
 
     assert ranked.answers == (1, 1)
     assert (ranked.calls, ranked.usage, ranked.tally) == (1, Usage(10, 1), Tally(ok=2))
@@ -203,7 +209,7 @@ async def test_texts_are_shown_as_the_window_says() -> None:
     candidates = (Document("a", "first"), Document("b", "second", title="title"))
     strategy = sliding(4, 2)
 
-    await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker).rank(
+    await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker, Selection()).rank(
         Request(Query("q", "the query"), candidates), 0
     )
 

@@ -60,8 +60,10 @@ def inspect(
             )
         if ranked.error is not None:
             typer.echo(f"{ranked.error_kind}: {one_line(ranked.error)}")
+        reasons = dict(ranked.filtered)
         for rank, place in enumerate(ranked.order[:top_k], 1):
-            typer.echo(f"{rank:>5} (was {place + 1:>3})  {one_line(ranked.docids[place])}")
+            why = f"  (filtered: {one_line(reasons[place])})" if place in reasons else ""
+            typer.echo(f"{rank:>5} (was {place + 1:>3})  {one_line(ranked.docids[place])}{why}")
         if (more := len(ranked.order) - top_k) > 0:
             typer.echo(f"      and {more} more (--top-k)")
         for count, window in enumerate(windows, 1):

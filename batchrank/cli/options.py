@@ -106,6 +106,16 @@ Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]
 Fit = Annotated[str | None, _option("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
 ReAsk = Annotated[bool | None, _option("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
 
+Alpha = Annotated[float | None, _option("alpha", "--alpha", panel=_RANKING)]
+Normalise = Annotated[
+    str | None, _option("normalise", "--normalise", panel=_RANKING, metavar="rank|min-max")
+]
+NearDuplicates = Annotated[
+    float | None,
+    _option("near_duplicates", "--near-duplicates", panel=_RANKING, metavar="SIMILARITY"),
+]
+Mmr = Annotated[float | None, _option("mmr", "--mmr", panel=_RANKING, metavar="LAMBDA")]
+
 Incremental = Annotated[
     bool | None, _option("incremental", "--incremental/--no-incremental", panel=_RANKING)
 ]

@@ -35,8 +35,9 @@ def parse_request(data: bytes) -> ParsedLine:
     `query` is `{"qid", "text"}`, or a string beside a top-level `qid`. A candidate is a string
     (docids are then "1".."n"), or an object with `docid`, perhaps `score`, and its text and
     `title` in `doc`, as the string `doc`, or beside `docid`; code has `path` and perhaps
-    `start_line`, which make its docid and title. Integers as identifiers become strings. The
-    first of candidates with the same docid is kept. `weight` stands beside `query` or in it.
+    `start_line`, which make its docid and title. `metadata` stands in `doc` or beside `docid`.
+    Integers as identifiers become strings. The first of candidates with the same docid is kept.
+    `weight` stands beside `query` or in it.
 
     Raises LineError with kind `json`, `encoding`, `size`, `shape`, `query`, `qid`, `docid`,
     `text`, `score` or `weight`.
@@ -175,7 +176,7 @@ def _document(item: object, number: int) -> Document:
     docid, location = _docid(item, number)
     assert isinstance(item, dict)
     text, title = _text(item, docid)
-    return Document(docid, text, title or location, _score(item, docid))
+    return Document(docid, text, title or location, _score(item, docid), _metadata(item))
 
 
 def _docid(item: object, number: int) -> tuple[str, str | None]:
@@ -204,6 +205,20 @@ def _score(item: object, docid: str) -> float | None:
             "score", f"The score of {shown(docid)} is {shown(score)}, expected a number."
         )
     return float(score)
+
+
+def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
+    """The strings and numbers of a candidate's metadata; of all else filters know nothing."""
+    doc = item.get("doc")
+    inner = doc.get("metadata") if isinstance(doc, dict) else None
+    found = item.get("metadata") if inner is None else inner
+    if not isinstance(found, dict):
+        return {}
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
 
 
 def _location(item: Mapping[str, Any], number: int) -> str:

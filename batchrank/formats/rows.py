@@ -28,6 +28,13 @@ class RankedDoc:
 
 
 @dataclass(frozen=True, slots=True)
+class FilteredDoc(RankedDoc):
+    """One that no model saw, and the condition that it did not meet."""
+
+    filtered: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RowError:
     """Why a query failed."""
 

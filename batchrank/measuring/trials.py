@@ -168,4 +168,4 @@ def without_stages(base: JobSpec) -> dict[str, object]:
 
 def given(spec: JobSpec) -> dict[str, object]:
     """The settings that a job spec was made from."""
-    return spec.model_dump(exclude_unset=True)
+    return spec.model_dump(exclude_unset=True, by_alias=True)

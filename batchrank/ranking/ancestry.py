@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from batchrank.keys import short_hash
 from batchrank.ranking.incremental import Earlier, Limits, lineage_of
 from batchrank.ranking.job import Job
+from batchrank.selection.filtering import without
 from batchrank.spec.deadline import parse_duration
 from batchrank.store.history import latest_rankings
 from batchrank.store.records import Run
@@ -29,9 +30,12 @@ async def find_lineages(
         window_size=job.profile.window_size,
     )
 
+    selection = spec.selection
+
     def lineage(request: Request) -> Lineage:
         earlier = found.get(short_hash(request.query.qid))
         known = Earlier(*earlier) if earlier else None
-        return lineage_of(request, spec.deepest, known, limits, run.started)
+        left = without(request, selection.removed(request.candidates))
+        return lineage_of(left, spec.deepest, known, limits, run.started)
 
     return await asyncio.to_thread(lambda: [lineage(request) for request in requests])

@@ -52,7 +52,7 @@ def lineage_of(
         return full
     if last.steps >= MAX_STEPS or now - last.full_at > limits.age:
         return full
-    before = dict(zip(ranked.docids, _split(last.digests), strict=False))
+    before = dict(zip(ranked.kept, _split(last.digests), strict=False))
     place = {
         document.docid: position
         for position, (document, digest) in enumerate(zip(head, digests, strict=True))

@@ -53,7 +53,7 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
         return [replayed.permutation for replayed in windows[-len(asked) :]]
 
     if ranked.answers:
-        docids = ranked.docids[: settings["stages"][0]["depth"]]
+        docids = ranked.kept[: settings["stages"][0]["depth"]]
         strategy = strategy_of(settings, reduced=ranked.reduced)
         window_size = settings["fitted_window_size"]
         await drive(building_on(ranked.lineage, strategy, window_size, docids)(docids), ask)

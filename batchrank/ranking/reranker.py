@@ -1,4 +1,4 @@
-"""Reranks one query: cuts its texts, drives the strategy, counts how the windows ended."""
+"""Reranks one query: filters and cuts its texts, drives the strategy, counts its windows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Protocol
 from batchrank.logs import about
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.ranking.asker import Asked
+from batchrank.selection.filtering import restored, without
+from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
 from batchrank.strategies.delta import building_on
@@ -49,12 +51,14 @@ class Reranker:
         depth: int,
         cut: Cut,
         asker: AsksRounds,
+        selection: Selection,
     ) -> None:
         self._strategy = strategy
         self._window_size = window_size
         self._depth = depth
         self._cut = cut
         self._asker = asker
+        self._selection = selection
 
     async def rank(
         self, request: Request, sequence: int, lineage: Lineage | None = None
@@ -65,8 +69,12 @@ class Reranker:
         stops before every window has its outcome: such a query has no ranking, and the next run
         goes on with the answers it already has.
         """
-        if (known := settled(request, self._depth, lineage)) is not None:
-            return known
+        removed = self._selection.removed(request.candidates)
+        left = without(request, removed)
+        ranked = _settled(left, self._depth, lineage) or await self._ask(left, sequence, lineage)
+        return restored(ranked, request, removed)
+
+    async def _ask(self, request: Request, sequence: int, lineage: Lineage | None) -> RankedQuery:
         docids = tuple(d.docid for d in request.candidates[: self._depth])
         strategy = building_on(lineage, self._strategy, self._window_size, docids)
         texts = QueryTexts(request, self._depth, self._cut)
@@ -83,15 +91,25 @@ class Reranker:
         ranking = await drive(strategy(docids), ask)
         place = {docid: position for position, docid in enumerate(docids)}
         order = tuple(place[docid] for docid in ranking)
-        ranked = _ranked(request, _with_the_rest(order, request), asked)
-        return replace(ranked, lineage=lineage)
+        ranked = _ranked(request, asked)
+        if ranked.status is not QueryStatus.FAILED:
+            order = self._selection.arranged(order, request.candidates)
+        return replace(ranked, order=_with_the_rest(order, request), lineage=lineage)
 
 
-def settled(request: Request, depth: int, lineage: Lineage | None) -> RankedQuery | None:
+def settled(
+    request: Request, depth: int, lineage: Lineage | None, selection: Selection
+) -> RankedQuery | None:
     """The outcome of a request that takes no call: nothing to ask, or nothing new to ask.
 
     None for all others.
     """
+    removed = selection.removed(request.candidates)
+    known = _settled(without(request, removed), depth, lineage)
+    return known and restored(known, request, removed)
+
+
+def _settled(request: Request, depth: int, lineage: Lineage | None) -> RankedQuery | None:
     if not needs_ranking(request, depth):
         return unranked(request)
     if lineage is None or len(lineage.earlier) < len(request.candidates[:depth]):
@@ -159,7 +177,7 @@ def _log_trouble(number: int, asked: Asked) -> None:
     _log.warning("window: %s, the prior order stands", status, extra=told)
 
 
-def _ranked(request: Request, order: tuple[int, ...], asked: Sequence[Asked]) -> RankedQuery:
+def _ranked(request: Request, asked: Sequence[Asked]) -> RankedQuery:
     counts = tally(asked)
     error_kind = error = None
     if counts.error == counts.windows:
@@ -175,7 +193,6 @@ def _ranked(request: Request, order: tuple[int, ...], asked: Sequence[Asked]) ->
     usage = sum((answer.usage for answer in distinct.values()), Usage())
     return replace(
         unranked(request),
-        order=order,
         status=status,
         tally=counts,
         answers=tuple(one.used.number if one.used else 0 for one in asked),

@@ -102,7 +102,8 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
     """
     found = Forecast()
     counts = _Counts(job, found, samples)
-    reranker = Reranker(job.strategy, job.profile.window_size, job.spec.deepest, job.cut, counts)
+    spec, window_size = job.spec, job.profile.window_size
+    reranker = Reranker(job.strategy, window_size, spec.deepest, job.cut, counts, spec.selection)
     holders: dict[int, bytes] = {}
     blocks = read_lines(source, job.spec.limit)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:

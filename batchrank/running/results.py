@@ -11,7 +11,14 @@ from typing import Any, Literal
 
 from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
-from batchrank.formats.rows import RankedDoc, Row, RowError, encode_jsonl, encode_trec
+from batchrank.formats.rows import (
+    FilteredDoc,
+    RankedDoc,
+    Row,
+    RowError,
+    encode_jsonl,
+    encode_trec,
+)
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import RankedQuery
@@ -94,16 +101,12 @@ def _write(
 
 def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
     """The output row of a stored outcome; `settings` are those of its job."""
-    count = len(ranked.docids)
     tally = ranked.tally
     return Row(
         qid=ranked.qid or None,
         query=ranked.query or None,
         status=ranked.status,
-        ranking=[
-            RankedDoc(ranked.docids[place], rank, place + 1, count - rank + 1, ranked.scores[place])
-            for rank, place in enumerate(ranked.order, 1)
-        ],
+        ranking=_ranking(ranked),
         windows={
             "ok": tally.ok,
             "repaired": tally.repaired,
@@ -120,3 +123,14 @@ def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
         reduced=ranked.reduced,
         incremental=ranked.is_incremental,
     )
+
+
+def _ranking(ranked: RankedQuery) -> list[RankedDoc]:
+    count = len(ranked.docids)
+    reasons = dict(ranked.filtered)
+    ranking = []
+    for rank, place in enumerate(ranked.order, 1):
+        docid, score = ranked.docids[place], ranked.scores[place]
+        at = (docid, rank, place + 1, count - rank + 1, score)
+        ranking.append(FilteredDoc(*at, reasons[place]) if place in reasons else RankedDoc(*at))
+    return ranking

@@ -30,6 +30,7 @@ from batchrank.running.night import deadline_of, hold_lock
 from batchrank.running.progress import Progress, write_status
 from batchrank.running.stopping import Stopping
 from batchrank.running.verdict import Report, conclude
+from batchrank.selection.filtering import restored, without
 from batchrank.serving.endpoints import Pool
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
@@ -81,6 +82,7 @@ class Runner:
         tick: Callable[[Progress], None],
     ) -> None:
         self._spec = spec
+        self._selection = spec.selection
         self._source = source
         self._output = output
         self._fresh = fresh
@@ -267,11 +269,12 @@ class Runner:
         self._pool = pool
         self._asker = asker
         self._progress.spent = asker.spent
-        depth = self._spec.deepest
-        full = Reranker(job.strategy, profile.window_size, depth, job.cut, asker)
+        depth, selection = self._spec.deepest, self._selection
+        size = profile.window_size
+        full = Reranker(job.strategy, size, depth, job.cut, asker, selection)
         if (other := intake.reduced_job) is None:
             return _Rerankers(full)
-        reduced = Reranker(other.strategy, profile.window_size, depth, other.cut, asker)
+        reduced = Reranker(other.strategy, size, depth, other.cut, asker, selection)
         number, _ = await self._store.register_job(other.key, other.settings)
         return _Rerankers(full, reduced, number)
 
@@ -313,10 +316,12 @@ class Runner:
             late = (
                 f"not ranked within {seconds:g} s (--query-timeout); the next run goes on with it"
             )
-            return failed(new.request, "timeout", late)
+            removed = self._selection.removed(new.request.candidates)
+            left = without(new.request, removed)
+            return restored(failed(left, "timeout", late), new.request, removed)
 
     def _settled(self, new: NewQuery) -> RankedQuery | None:
-        return settled(new.request, self._spec.deepest, new.lineage)
+        return settled(new.request, self._spec.deepest, new.lineage, self._selection)
 
     def _must_hurry(self, rerankers: _Rerankers) -> bool:
         """Whether a query that starts now should do without its optional passes."""

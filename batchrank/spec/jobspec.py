@@ -21,6 +21,7 @@ from batchrank.keys import job_key
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.quiet import parse_quiet_hours
+from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
@@ -72,7 +73,7 @@ class Cost(BaseModel):
     gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
 
 
-class JobSpec(StageSpec):
+class JobSpec(StageSpec, SelectionSpec):
     """Every setting of a run; a field's name is its TOML key and, with dashes, its flag.
 
     Without `stage` the job is itself its one stage.
@@ -207,6 +208,11 @@ class JobSpec(StageSpec):
             parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
+        if self.incremental and self.arranges:
+            raise ValueError(
+                "incremental builds on the model's own order, which alpha, near_duplicates and mmr "
+                "change: it can't be had together with them"
+            )
         if self.deadline is not None:
             parse_clock(self.deadline)
         if self.time_limit is not None:
@@ -325,6 +331,7 @@ class JobSpec(StageSpec):
             "incremental": [self.incremental_max_change, parse_duration(self.incremental_max_age)]
             if self.incremental
             else None,
+            **self.selection_settings(),
         }
 
     def target(self) -> str:

@@ -13,6 +13,7 @@ from batchrank.errors import UsageError
 from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
 from batchrank.spec.complaints import complaint
 from batchrank.spec.jobspec import Cost, JobSpec
+from batchrank.spec.selectionspec import FilterSpec
 from batchrank.spec.stagespec import StageSpec
 
 Templates = tuple[Template, ...]
@@ -42,8 +43,9 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
             raise UsageError(f"job spec {path} can't be read: {error}") from error
     where = f"job spec {path}" if path is not None else "the flags"
     _refuse_unknown(values, JobSpec, where)
-    if isinstance(cost := values.get("cost"), dict):
-        _refuse_unknown(cost, Cost, f"{where}, [cost]")
+    for name, shape in (("cost", Cost), ("filter", FilterSpec)):
+        if isinstance(table := values.get(name), dict):
+            _refuse_unknown(table, shape, f"{where}, [{name}]")
     if isinstance(stages := values.get("stage"), list):
         for stage in stages:
             if isinstance(stage, dict):

@@ -37,6 +37,7 @@ def pack(ranked: RankedQuery) -> bytes:
                 ranked.error,
                 ranked.reduced,
                 _pack_lineage(ranked.lineage),
+                ranked.filtered,
             ]
         )
     )
@@ -102,4 +103,5 @@ def unpack(packed: bytes) -> RankedQuery:
         error=error,
         reduced=bool(added and added[0]),
         lineage=_unpack_lineage(added[1]) if len(added) > 1 else None,
+        filtered=tuple((place, reason) for place, reason in added[2]) if len(added) > 2 else (),
     )

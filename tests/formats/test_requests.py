@@ -371,3 +371,16 @@ def test_anything_else_gives_a_request_or_a_line_error(data: bytes) -> None:
         message = str(error)
     assert message.isprintable()
     assert len(set(docids)) == len(docids)
+
+
+@pytest.mark.parametrize("place", ["beside", "inside"])
+def test_metadata_stands_beside_the_docid_or_in_the_doc(place: str) -> None:
+    metadata = {"source": "wiki", "year": 2024, "tags": ["a"], "new": True, "none": None}
+    item: dict[str, Any] = {"docid": "d", "doc": {"text": "x"}}
+    (item if place == "beside" else item["doc"])["metadata"] = metadata
+    assert candidate(item).metadata == {"source": "wiki", "year": 2024}
+
+
+@pytest.mark.parametrize("metadata", [None, "wiki", [1], 5])
+def test_metadata_that_is_no_object_is_none(metadata: object) -> None:
+    assert candidate({"docid": "d", "text": "x", "metadata": metadata}).metadata == {}

@@ -45,6 +45,7 @@ def ranked_queries(draw: st.DrawFn) -> RankedQuery:
         error=draw(st.none() | TEXTS),
         reduced=draw(st.booleans()),
         lineage=draw(st.none() | LINEAGES),
+        filtered=tuple((place, draw(TEXTS)) for place in range(draw(st.integers(0, count)))),
     )
 
 

@@ -1,0 +1,47 @@
+"""All that happens to a query's candidates before a model sees them and after it ordered them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from batchrank.selection.diversity import diversified
+from batchrank.selection.duplicates import demoted
+from batchrank.selection.filtering import Removed, Rule, removed_by
+from batchrank.selection.interpolation import Normalise, interpolated
+from batchrank.values import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One job's choice; as it is without arguments nothing happens.
+
+    `rules` filter, by name. `alpha` from 0 to 1 is the model's share beside the first stage, scaled
+    by `normalise`. `near_duplicates` is the similarity from which a document goes below; `mmr` is
+    lambda of maximal marginal relevance, 1 for relevance alone.
+    """
+
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    alpha: float = 1
+    normalise: Normalise = "rank"
+    near_duplicates: float | None = None
+    mmr: float | None = None
+
+    def removed(self, candidates: Sequence[Document]) -> Removed:
+        """What a model doesn't get to see, and why."""
+        return removed_by(self.rules, candidates) if self.rules else ()
+
+    def arranged(self, order: tuple[int, ...], candidates: Sequence[Document]) -> tuple[int, ...]:
+        """What becomes of a model's `order` of the first candidates, as places among them."""
+        if self.alpha < 1:
+            scores = [document.score for document in candidates[: len(order)]]
+            order = interpolated(order, scores, self.alpha, self.normalise)
+        if self.near_duplicates is None and self.mmr is None:
+            return order
+        texts = [document.text for document in candidates[: len(order)]]
+        stay, duplicates = list(order), list[int]()
+        if self.near_duplicates is not None:
+            stay, duplicates = demoted(stay, texts, self.near_duplicates)
+        if self.mmr is not None:
+            stay = diversified(stay, texts, self.mmr)
+        return (*stay, *duplicates)
