@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchrank.answers import Reading, permutation, unanswered
 from batchrank.errors import StoppedError
@@ -12,6 +15,7 @@ from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.ranking.asker import Asked
 from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
+from batchrank.selection.filtering import first, scored
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
@@ -254,3 +258,57 @@ def test_windows_are_counted_by_outcome_and_by_what_they_are_worth(
 
     assert tally([asked]) == expected
     assert tally([asked, asked]) == expected + expected
+
+
+class TestSelection:
+    """What a job selects before the model sees it and after."""
+
+    @given(
+        count=st.integers(0, 14),
+        top=st.integers(1, 14),
+        depth=st.integers(1, 14),
+        selection=st.builds(
+            Selection,
+            alpha=st.floats(0, 1),
+            near_duplicates=st.none() | st.just(0.9),
+            mmr=st.none() | st.floats(0, 1),
+        ),
+    )
+    async def test_every_candidate_has_one_place_and_what_is_filtered_is_not_shown(
+        self, count: int, top: int, depth: int, selection: Selection
+    ) -> None:
+        asker = FakeAsker(last_first)
+        chosen = replace(selection, rules={"top": first(top), "min_score": scored(2.0)})
+
+        ranked = await reranker_of(asker, depth=depth, selection=chosen).rank(request(count), 0)
+
+        left = min(count, top, 9)  # the score of the ninth is 2
+        assert sorted(ranked.order) == list(range(count))
+        assert ranked.order[left:] == tuple(range(left, count))
+        assert [place for place, _ in ranked.filtered] == list(range(left, count))
+        shown = {docid for windows in asker.rounds for w in windows for docid in w.shown}
+        assert shown <= {f"d{place}" for place in range(min(left, depth))}
+
+    @given(count=st.integers(0, 14), depth=st.integers(1, 14), top=st.integers(14, 20))
+    async def test_what_filters_nothing_and_trusts_the_model_changes_nothing(
+        self, count: int, depth: int, top: int
+    ) -> None:
+        idle = Selection({"top": first(top)}, alpha=1, normalise="min-max", mmr=1)
+        plain = await reranker_of(FakeAsker(last_first), depth=depth).rank(request(count), 0)
+
+        ranked = await reranker_of(FakeAsker(last_first), depth=depth, selection=idle).rank(
+            request(count), 0
+        )
+
+        assert ranked == plain
+
+    async def test_a_failed_query_keeps_the_first_stage_with_what_is_filtered_below(self) -> None:
+        selection = Selection({"min_score": scored(8.0)}, near_duplicates=0.5, mmr=0.5)
+
+        ranked = await reranker_of(FakeAsker(lambda _: None), selection=selection).rank(
+            request(5), 0
+        )
+
+        assert ranked.status is QueryStatus.FAILED
+        assert ranked.order == (0, 1, 2, 3, 4)
+        assert ranked.filtered == ((3, "min_score"), (4, "min_score"))
