@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,7 +22,8 @@ class Query:
 class Document:
     """One candidate: `score` is the first stage's, carried along and never sorted by.
 
-    `metadata` is what filters look at; no prompt shows it.
+    `metadata` is what filters look at, `embedding` a vector by which documents are alike; no prompt
+    shows them.
     """
 
     docid: str
@@ -30,6 +31,7 @@ class Document:
     title: str | None = None
     score: float | None = None
     metadata: Mapping[str, str | float] = field(default_factory=dict, hash=False)
+    embedding: Sequence[float] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True, slots=True)

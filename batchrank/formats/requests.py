@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
@@ -35,9 +36,9 @@ def parse_request(data: bytes) -> ParsedLine:
     `query` is `{"qid", "text"}`, or a string beside a top-level `qid`. A candidate is a string
     (docids are then "1".."n"), or an object with `docid`, perhaps `score`, and its text and
     `title` in `doc`, as the string `doc`, or beside `docid`; code has `path` and perhaps
-    `start_line`, which make its docid and title. `metadata` stands in `doc` or beside `docid`.
-    Integers as identifiers become strings. The first of candidates with the same docid is kept.
-    `weight` stands beside `query` or in it.
+    `start_line`, which make its docid and title. `metadata` and `embedding` stand in `doc` or
+    beside `docid`. Integers as identifiers become strings. The first of candidates with the same
+    docid is kept. `weight` stands beside `query` or in it.
 
     Raises LineError with kind `json`, `encoding`, `size`, `shape`, `query`, `qid`, `docid`,
     `text`, `score` or `weight`.
@@ -176,7 +177,9 @@ def _document(item: object, number: int) -> Document:
     docid, location = _docid(item, number)
     assert isinstance(item, dict)
     text, title = _text(item, docid)
-    return Document(docid, text, title or location, _score(item, docid), _metadata(item))
+    return Document(
+        docid, text, title or location, _score(item, docid), _metadata(item), _embedding(item)
+    )
 
 
 def _docid(item: object, number: int) -> tuple[str, str | None]:
@@ -209,9 +212,7 @@ def _score(item: object, docid: str) -> float | None:
 
 def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
     """The strings and numbers of a candidate's metadata; of all else filters know nothing."""
-    doc = item.get("doc")
-    inner = doc.get("metadata") if isinstance(doc, dict) else None
-    found = item.get("metadata") if inner is None else inner
+    found = _beside_or_inside(item, "metadata")
     if not isinstance(found, dict):
         return {}
     return {
@@ -219,6 +220,25 @@ def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
         for key, value in found.items()
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
+
+
+def _embedding(item: Mapping[str, Any]) -> Sequence[float]:
+    """A candidate's vector; empty where what is given is no list of finite numbers."""
+    found = _beside_or_inside(item, "embedding")
+    if not isinstance(found, list):
+        return ()
+    try:
+        # A fourth of the memory of a tuple.
+        vector = array("d", found)
+    except TypeError:
+        return ()
+    return vector if all(map(isfinite, vector)) else ()
+
+
+def _beside_or_inside(item: Mapping[str, Any], key: str) -> object:
+    doc = item.get("doc")
+    inner = doc.get(key) if isinstance(doc, dict) else None
+    return item.get(key) if inner is None else inner
 
 
 def _location(item: Mapping[str, Any], number: int) -> str:

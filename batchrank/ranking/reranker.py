@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -92,8 +93,8 @@ class Reranker:
         place = {docid: position for position, docid in enumerate(docids)}
         order = tuple(place[docid] for docid in ranking)
         ranked = _ranked(request, asked)
-        if ranked.status is not QueryStatus.FAILED:
-            order = self._selection.arranged(order, request.candidates)
+        if self._selection.arranges and ranked.status is not QueryStatus.FAILED:
+            order = await asyncio.to_thread(self._selection.arranged, order, request.candidates)
         return replace(ranked, order=_with_the_rest(order, request), lineage=lineage)
 
 

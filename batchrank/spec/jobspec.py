@@ -208,7 +208,7 @@ class JobSpec(StageSpec, SelectionSpec):
             parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
-        if self.incremental and self.arranges:
+        if self.incremental and self.selection.arranges:
             raise ValueError(
                 "incremental builds on the model's own order, which alpha, near_duplicates and mmr "
                 "change: it can't be had together with them"

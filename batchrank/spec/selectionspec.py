@@ -85,11 +85,6 @@ class SelectionSpec(BaseModel):
     )
 
     @property
-    def arranges(self) -> bool:
-        """Whether the result may have another order than the model's."""
-        return self.alpha < 1 or self.near_duplicates is not None or self.mmr is not None
-
-    @property
     def selection(self) -> Selection:
         """What these settings do."""
         return Selection(

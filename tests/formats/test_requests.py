@@ -384,3 +384,23 @@ def test_metadata_stands_beside_the_docid_or_in_the_doc(place: str) -> None:
 @pytest.mark.parametrize("metadata", [None, "wiki", [1], 5])
 def test_metadata_that_is_no_object_is_none(metadata: object) -> None:
     assert candidate({"docid": "d", "text": "x", "metadata": metadata}).metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("vector", "expected"),
+    [
+        ([1, 0.5], [1.0, 0.5]),
+        ([], []),
+        (None, []),
+        ("0.5", []),
+        ([1, None], []),
+        ([1e999, 1], []),
+    ],
+)
+def test_an_embedding_is_a_list_of_finite_numbers_or_nothing(
+    vector: object, expected: list[float]
+) -> None:
+    assert list(candidate({"docid": "d", "text": "x", "embedding": vector}).embedding) == expected
+    assert list(candidate({"docid": "d", "doc": {"text": "x", "embedding": vector}}).embedding) == (
+        expected
+    )

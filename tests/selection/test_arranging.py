@@ -10,6 +10,7 @@ from batchrank.selection.diversity import diversified
 from batchrank.selection.duplicates import demoted, shingles
 from batchrank.selection.interpolation import by_rank, by_score, interpolated
 from batchrank.selection.selection import Selection
+from batchrank.selection.similarity import by_embeddings, by_terms
 from batchrank.selection.words import words
 from batchrank.values import Document
 
@@ -63,7 +64,8 @@ def test_without_settings_the_order_stands(
     scores = [document.score for document in candidates[: len(order)]]
     assert interpolated(order, scores, 1, "min-max") == order
     assert interpolated(order, scores, 0, "rank") == tuple(sorted(order))
-    assert diversified(order, [document.text for document in candidates], 1) == list(order)
+    similarity = by_terms([document.text for document in candidates])
+    assert diversified(order, similarity, 1) == list(order)
 
 
 @given(st.lists(SCORES, min_size=1, max_size=12))
@@ -131,7 +133,32 @@ class TestDiversity:
 
     def test_what_says_the_same_comes_later(self) -> None:
         texts = ["flea life", "flea life", "cat food", "dog walk"]
-        assert diversified((0, 1, 2, 3), texts, 0.5) == [0, 2, 3, 1]
+        assert diversified((0, 1, 2, 3), by_terms(texts), 0.5) == [0, 2, 3, 1]
+
+    def test_terms_are_alike_by_their_cosine(self) -> None:
+        found = by_terms(["flea flea cat", "cat", "", "Cat dog"])(0, [1, 2, 3])
+        assert found == pytest.approx({1: 1 / 5**0.5, 2: 0.0, 3: 1 / 10**0.5})
+
+    def test_vectors_are_alike_by_their_cosine_however_long(self) -> None:
+        found = by_embeddings([(3e200, 0.0), (1e-200, 1e-200), (-2.0, 0.0), (0.0, 0.0)])(
+            0, [1, 2, 3]
+        )
+        assert found == pytest.approx({1: 0.5**0.5, 2: -1.0, 3: 0.0})
+
+    def test_embeddings_count_where_all_have_one_of_the_same_length(self) -> None:
+        texts = ["flea life", "flea life", "cat food"]
+        vectors = [(1.0, 0.0), (0.0, 1.0), (1.0, 0.1)]
+        selection = Selection(mmr=0.5)
+
+        def arranged(*embeddings: tuple[float, ...]) -> tuple[int, ...]:
+            candidates = [
+                Document(f"d{place}", text, embedding=embedding)
+                for place, (text, embedding) in enumerate(zip(texts, embeddings, strict=True))
+            ]
+            return selection.arranged((0, 1, 2), candidates)
+
+        assert arranged(*vectors) == (0, 1, 2)
+        assert arranged(*vectors[:2], ()) == arranged(*vectors[:2], (1.0,)) == (0, 2, 1)
 
     def test_duplicates_stay_below_what_is_made_diverse(self) -> None:
         texts = ["flea life span", "flea life span", "flea life", "cat food"]
