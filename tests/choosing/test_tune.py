@@ -111,9 +111,12 @@ def test_a_budget_is_kept_and_more_of_it_goes_on(
         nothing = batchrank("tune", source, *flags, "--budget", "5")
         assert nothing.code == 75
         assert "give --budget more" in nothing.err
-        assert len(windows(server)) == 5
+        spent = len(windows(server))
+        assert 0 < spent <= 5
         some = asked("tune", source, *flags, "--budget", "120").json
-        assert (some["calls"], len(windows(server))) == (120, 125)
+        # Where it is spent, windows that still wait for a slot are sent home: it may be a few less.
+        assert 100 < some["calls"] <= 120
+        assert len(windows(server)) == spent + some["calls"]
         assert some["unreached"]
         assert some["tried"][0]["setting"] == "the job as given"
         everything = asked("tune", source, *flags).json
