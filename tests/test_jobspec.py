@@ -439,3 +439,19 @@ class TestStrategy:
 
         assert len(rounds[0][0].shown) == window_size
         assert rounds[0][0].wants == carried
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"strategy": "pointwise", "answer": "yesno"},
+        {"strategy": "pairwise", "yes": True},
+        {"stage": [{"strategy": "pointwise", "answer": "yesno"}, {"depth": 20}]},
+    ],
+)
+def test_incremental_needs_windows_with_room_for_the_earlier_best(
+    given: dict[str, object],
+) -> None:
+    assert load_spec(None, given) is not None
+    with pytest.raises(UsageError, match="incremental holds new documents"):
+        load_spec(None, {**given, "incremental": True})

@@ -208,6 +208,12 @@ class JobSpec(StageSpec, SelectionSpec):
             parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
+        one_by_one = {"pointwise", "pairwise"} & {stage.strategy for stage in self.stages}
+        if self.incremental and one_by_one:
+            raise ValueError(
+                f"incremental holds new documents against the earlier best in one window, which "
+                f"{' and '.join(sorted(one_by_one))} has no room for"
+            )
         if self.incremental and self.selection.arranges:
             raise ValueError(
                 "incremental builds on the model's own order, which alpha, near_duplicates and mmr "
