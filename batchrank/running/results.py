@@ -65,12 +65,13 @@ async def write_results(
     Returns a sentence for each row that the format can't hold. Raises DiskError.
     """
     left_out: list[str] = []
+    held: set[str] = set()
     file = await asyncio.to_thread(AtomicFile, path)
     await asyncio.to_thread(file.__enter__)
     failure: BaseException | None = None
     try:
         async for chunk in store.rows(run.id):
-            await asyncio.to_thread(_write, file, run.settings, chunk, form, top_k, left_out)
+            await asyncio.to_thread(_write, file, run.settings, chunk, form, top_k, left_out, held)
     except BaseException as error:
         failure = error
         raise
@@ -87,12 +88,19 @@ def _write(
     form: Format,
     top_k: int | None,
     left_out: list[str],
+    held: set[str],
 ) -> None:
+    """Write a chunk; a TREC run holds each qid once, so `held` has those that it holds."""
     for line, ranked in chunk:
         row = make_row(line, ranked, settings)
         if form == "jsonl":
             file.write(encode_jsonl(row, top_k))
             continue
+        if ranked.qid in held or (ranked.error_kind is not None and not ranked.tally.windows):
+            why = "its qid stands in the run already" if ranked.qid in held else ranked.error
+            left_out.append(f"line {line}: {why}")
+            continue
+        held.add(ranked.qid)
         try:
             file.write(encode_trec(row, f"batchrank-{settings['model']}", top_k))
         except LineError as error:

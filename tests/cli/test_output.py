@@ -206,12 +206,12 @@ def test_an_output_that_nobody_touched_is_not_written_again(
 ) -> None:
     output = tmp_path / "out.jsonl"
     first = shell.run(source, "-o", output, "--json").json
-    made = output.stat()
+    made = _made(output)
     wrote = output.read_bytes()
 
     again = shell.run(source, "-o", output, "--json").json
 
-    assert output.stat() == made
+    assert _made(output) == made
     for same in ("queries", "windows", "exit_code", "output"):
         assert again[same] == first[same]
     output.write_bytes(b"touched")
@@ -224,3 +224,25 @@ def test_an_output_that_nobody_touched_is_not_written_again(
     output.unlink()
     shell.run(source, "-o", output)
     assert output.read_bytes() == wrote
+
+
+def _made(path: Path) -> tuple[int, int]:
+    """Which file it is and when it was written; when it was read is of no account."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def test_a_trec_run_holds_a_query_once(rows: list[Row], shell: Shell, tmp_path: Path) -> None:
+    other = {**rows[0], "candidates": rows[1]["candidates"]}
+    broken = {**rows[1], "query": {**rows[1]["query"], "text": ""}}
+    source = tmp_path / "twice.jsonl"
+    lines = (broken, rows[0], rows[0], other, rows[1])
+    source.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    output = tmp_path / "run.trec"
+
+    ended = shell.run(source, "-o", output, "--format", "trec", "--max-failed", "1")
+
+    assert ended.code == 0, ended.err
+    assert "left out of the output: 3 rows" in ended.err
+    pairs = [tuple(line.split()[:3:2]) for line in output.read_text().splitlines()]
+    assert len(pairs) == len(set(pairs)) == sum(len(row["candidates"]) for row in rows[:2])
