@@ -4,8 +4,8 @@
 
 The servers time out, reset connections, answer garbage, are overloaded, die and return by a seeded
 schedule. The job has to end by itself with 0, 3 or 75; what it left open is finished afterwards on
-servers that are well. No task may end with an exception that nobody reads, and no task or socket
-may be left.
+servers that are well. No task may end with an exception that nobody reads, and no task, socket or
+object that belongs to a query may be left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import gc
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -142,6 +143,8 @@ async def _play(folder: Path, source: Path, queries: int, seed: int, figures: Fi
     await asyncio.sleep(0)
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     figures.check(not left, f"tasks are left: {left}")
+    leaked = [name for name, number in _alive().items() if number >= queries]
+    figures.check(not leaked, f"one or more a query are left in memory: {leaked}")
 
 
 async def _run(folder: Path, source: Path, output: Path, urls: list[str], figures: Figures) -> None:
@@ -220,6 +223,12 @@ def _open_files() -> set[str]:
         with suppress(OSError):
             found.add(str(entry.readlink()))
     return found
+
+
+def _alive() -> Counter[str]:
+    """How many objects of each of batchrank's own classes are alive."""
+    kinds = (type(found) for found in gc.get_objects())
+    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith("batchrank."))
 
 
 def _lines(queries: int) -> Iterator[bytes]:
