@@ -145,6 +145,45 @@ async def test_a_stop_sends_home_who_waits_and_who_comes_and_nobody_else() -> No
     assert callers.slots.in_flight == 0
 
 
+async def test_once_no_query_follows_those_with_most_left_go_first() -> None:
+    callers = Callers(slots_of(1))
+    await callers.call((0, 0), (-2, 1), (-1, 2), (0, 3))
+
+    callers.slots.finish()
+    callers.slots.finish()
+    await callers.call((-1, 0), (-3, 4), (0, 5))
+
+    for priority in ((0, 0), (0, 3), (0, 5), (-1, 0), (-1, 2), (-2, 1), (-3, 4)):
+        assert callers.began[-1] == priority
+        await callers.end(priority)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 5), st.integers(1, 8), st.integers(1, 5))
+def test_the_last_queries_end_in_the_fewest_steps(queries: int, rounds: int, capacity: int) -> None:
+    async def steps() -> int:
+        slots = slots_of(capacity)
+        slots.finish()
+        step = asyncio.Event()
+
+        async def query(number: int) -> None:
+            for done in range(rounds):
+                async with slots.slot((-done, number)):
+                    await step.wait()
+
+        open_queries = [asyncio.create_task(query(number)) for number in range(queries)]
+        count = 0
+        while not all(task.done() for task in open_queries):
+            await settle()
+            ended, step = step, asyncio.Event()
+            ended.set()
+            await settle()
+            count += 1
+        return count
+
+    assert asyncio.run(steps()) == max(rounds, -(-queries * rounds // capacity))
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 4), st.integers(0, 2**32))
 def test_whatever_happens_no_slot_is_lost(capacity: int, seed: int) -> None:

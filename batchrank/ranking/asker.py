@@ -83,6 +83,10 @@ class Asker:
         """Wait until fewer windows are ready than slots could take at once."""
         await self._hungry.wait()
 
+    def finish(self) -> None:
+        """Let the queries that have most left go first: no other follows."""
+        self._pool.finish()
+
     def stop(self) -> None:
         """Send nothing more: windows not sent yet raise StoppedError, those in flight go on."""
         self._is_stopping = True

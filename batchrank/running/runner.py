@@ -227,6 +227,9 @@ class Runner:
                     task.add_done_callback(self._queries.discard)
                     task.add_done_callback(lambda _: room.release())
                     await asyncio.sleep(0)  # lets it say how many windows it brings
+                else:
+                    if self._asker is not None and not self._pace.misses(len(self._queries)):
+                        self._asker.finish()
             except BatchrankError as error:
                 self.stop(error)
         if self._asker is not None:

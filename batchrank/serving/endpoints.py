@@ -112,6 +112,10 @@ class Pool:
         if self._held is None:
             self._slots.fill()
 
+    def finish(self) -> None:
+        """Let the queries that have most left go first: no other follows."""
+        self._slots.finish()
+
     def stop(self, error: Exception | None = None) -> None:
         """Send nothing more: calls not sent yet raise `error`, those in flight go on."""
         self._stopped = self._stopped or error or StoppedError("stopped before it was sent")

@@ -12,7 +12,9 @@ from typing import Generic, Protocol, TypeVar
 from batchrank.errors import StoppedError
 
 Priority = tuple[int, int]
-"""Smaller goes first: (−round, query), so that a merge goes before a new segment."""
+"""Smaller goes first: (−round, query), so that a merge goes before a new segment.
+
+Once no query follows, the round's sign turns: `Slots.finish`."""
 
 
 class Lane(Protocol):
@@ -37,6 +39,7 @@ class Slots(Generic[L]):
         self._heap: list[tuple[Priority, int, asyncio.Future[L], L | None]] = []
         self._order = count()
         self._held = False
+        self._by_most_left = False
         self._stopped: Exception | None = None
 
     @property
@@ -75,6 +78,17 @@ class Slots(Generic[L]):
         for lane in self._lanes:
             self._fill(lane)
 
+    def finish(self) -> None:
+        """From now on let the earliest rounds go first, as no query follows those that wait.
+
+        Then those that have most left are not left over to end one after the other in a few slots
+        (highest level first: T. C. Hu, Operations Research 9, 1961).
+        """
+        if not self._by_most_left:
+            self._by_most_left = True
+            self._heap = [(self._turn(entry[0]), *entry[1:]) for entry in self._heap]
+            heapq.heapify(self._heap)
+
     def stop(self, error: Exception | None = None) -> None:
         """Send home all who wait and all who come; those in flight go on."""
         self._stopped = self._stopped or error or StoppedError("stopped before it was sent")
@@ -91,13 +105,17 @@ class Slots(Generic[L]):
             lane.in_flight += 1
             return lane
         future: asyncio.Future[L] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._heap, (priority, next(self._order), future, avoid))
+        heapq.heappush(self._heap, (self._turn(priority), next(self._order), future, avoid))
         try:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._release(future.result())
             raise
+
+    def _turn(self, priority: Priority) -> Priority:
+        before, query = priority
+        return (-before, query) if self._by_most_left else priority
 
     def _free(self, avoid: L | None) -> L | None:
         """The least loaded lane with room, by what each may have and its weight."""
