@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .config import Field, JudgeConfig
-from .constraints import AnswerForm, Labels, constrained_form, free_form
+from .constraints import AnswerForm, Labels, constrained_form, explained, free_form
 from .knowledge import Knowledge
 from .malformed import spoiled
 from .pointwise import GRADES, WORDS, Logprobs, grade, query_likelihood, yes_or_no
@@ -80,7 +80,11 @@ class Judge:
         else:
             labels, wanted = GRADES, 1
             order = (grade(scored[0]), *GRADES)
-        form = constrained_form(payload, honoured, labels) or free_form(top_logprobs is not None)
+        form = constrained_form(payload, honoured, labels)
+        if form is None:
+            form = free_form(top_logprobs is not None)
+            if prompt.conclusion:
+                form = explained(form, prompt.conclusion)
         best = order[: form.count(wanted or len(order))]
         answer, torn = self._write(form, best, len(prompt.texts), digest)
         tokens = tuple(_GENERATED.findall(answer))

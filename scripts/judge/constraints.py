@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -63,6 +63,22 @@ def free_form(bare: bool) -> AnswerForm:
     """`[3] > [1]`, or `3 > 1` where an identifier must be the first token."""
     style = _BARE if bare else _FREE
     return AnswerForm(False, (), lambda labels: _styled(style, labels))
+
+
+def explained(form: AnswerForm, conclusion: str) -> AnswerForm:
+    """`form` as the last line, behind `conclusion`, of an answer that says why first.
+
+    The reasons name identifiers too, the worst first, so that taking those for a ranking shows.
+    """
+
+    def write(labels: Labels) -> str:
+        reasons = (
+            f"[{label}] answers the query better than what stands above."
+            for label in reversed(labels)
+        )
+        return "\n".join((_EXPLANATION, *reasons, conclusion + form.write(labels)))
+
+    return replace(form, write=write)
 
 
 def constrained_form(

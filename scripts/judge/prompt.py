@@ -10,19 +10,22 @@ from typing import Any
 _ALONE = re.compile(
     r"^(?:Document|Passage|文档)\s*[:：]\s*(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL
 )
+_CONCLUSION = re.compile(r"^(?:Ranking: ?|排序：) ?(?=\[?[\dA-Z])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
     """`labels` are "1", "2", … or "A", "B", …; `texts` what stands behind each, in prompt order.
 
-    A prompt that asks about one document has its text and no label.
+    A prompt that asks about one document has its text and no label. `conclusion` is how the last
+    line of an answer starts that explains first, "" where none is asked for.
     """
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
     query: str
     wanted: int | None
+    conclusion: str = ""
 
 
 def label(number: int, letters: bool) -> str:
@@ -78,9 +81,11 @@ def read_prompt(text: str, query: re.Pattern[str], wanted: re.Pattern[str]) -> R
     found_query = query.search(outside)
     # Not in the query itself, which may be about "the 10 best restaurants".
     found_wanted = wanted.search(query.sub("", outside))
+    conclusion = _CONCLUSION.search(tail)
     return ReadPrompt(
         tuple(labels),
         tuple(texts),
         found_query[1].strip() if found_query else "",
         int(found_wanted[found_wanted.lastindex or 0]) if found_wanted else None,
+        conclusion[0] if conclusion else "",
     )

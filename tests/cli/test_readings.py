@@ -105,18 +105,35 @@ def test_first_tokens_rank_a_window_for_one_token_each(
     assert len(sent) == 3
 
 
-def test_an_explanation_is_kept_and_shown(rows: list[Row], source: Path) -> None:
-    # The judge does not explain: without a last line there is nothing to read.
-    with serving(judge(rows)) as server:
-        done = ranked(
-            server, source, "--answer", "explain", "--max-fallback", "1", "--strategy", "single"
-        )
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_an_explanation_is_kept_and_shown(
+    rows: list[Row], source: Path, server: JudgeServer, language: str
+) -> None:
+    flags = ("--answer", "explain", "--template", f"explain-{language}")
+    done = ranked(server, source, "--strategy", "single", "--top-k", "12", *flags)
+    again = ranked(server, source, "--strategy", "single", "--top-k", "12", *flags)
+    look = ("inspect", "q1", "--store", source.with_suffix(".sqlite"))
+    shown = batchrank(*look).out.decode()
+
+    assert (done.code, again.code) == (0, 0), done.err
+    assert done.json["windows"]["ok"] == 3
+    assert (done.json["calls"], again.json["calls"]) == (3, 0)
+    # What the reasons name, the worst first, is no ranking; the last line is.
+    assert [docids(row) for row in output(source)] == [by_gain(row) for row in rows]
+    assert "answers the query better than what stands above" in shown
+    assert {"en": "Ranking: [", "zh": "排序："}[language] in shown
+    (asked,) = batchrank(*look, "--json").json["asked"]
+    assert len(asked["answer"]["text"].splitlines()) == 1 + 12 + 1
+
+
+def test_an_explanation_without_its_last_line_is_no_ranking(rows: list[Row], source: Path) -> None:
+    with serving(judge(rows, malformed_rate=1.0, malformed=("prose",))) as server:
+        done = ranked(server, source, "--answer", "explain", "--max-fallback", "1")
     shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite")).out.decode()
 
     assert done.code == 0, done.err
     assert done.json["windows"]["fallback"] == 3
     assert "fallback (no-ranking)" in shown
-    assert "answer  " in shown
 
 
 def test_scores_are_shown_by_inspect(rows: list[Row], source: Path) -> None:
