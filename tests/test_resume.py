@@ -91,7 +91,8 @@ def test_the_same_job_again_makes_no_call_and_needs_no_server(job: Job) -> None:
 
 
 def test_a_rejected_job_stays_rejected_without_a_call(job: Job) -> None:
-    spoiled = judge(ROWS, constraints=frozenset(), malformed_rate=1.0, malformed=("prose",))
+    settings: dict[str, Any] = {"malformed_rate": 1.0, "malformed": ("prose",)}
+    spoiled = judge(ROWS, constraints=frozenset(), sound_trials=True, **settings)
     with serving(spoiled) as server:
         assert job.run(server.url).code == 3
     again = job.run(server.url)

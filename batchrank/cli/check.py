@@ -25,7 +25,7 @@ from batchrank.spec.loading import load_spec
 _NO_MATTER = frozenset(
     (
         *("output", "store", "wait_for_lock", "log_format"),
-        *("max_fallback", "max_failed", "gate_qrels", "min_overlap"),
+        *("max_failed", "gate_qrels", "min_overlap"),
     )
 )
 """Settings of a run that change neither what a server must be able to do nor what a job takes."""
@@ -66,7 +66,7 @@ def doctor(
       batchrank doctor
       batchrank doctor queries.jsonl --job jobs/nightly.toml
 
-    Exit code 4 where a job could not start, or no answer could be read.
+    Exit code 4 where a job would not start: no usable server, or no answer that could be read.
     """
     spec = load_spec(job, settings)
     with Talk() as talk:
@@ -76,7 +76,7 @@ def doctor(
     else:
         for line in _lines(findings):
             typer.echo(line)
-    raise typer.Exit(0 if findings.profile.readable else NoServerError.exit_code)
+    raise typer.Exit(NoServerError.exit_code if findings.refusal else 0)
 
 
 def _as_dict(findings: Findings) -> dict[str, object]:
@@ -124,8 +124,8 @@ def _lines(findings: Findings) -> list[str]:
 
 
 def _verdict(findings: Findings) -> str:
-    if not findings.profile.readable:
-        return "not fit: no answer of the trial can be read as a ranking"
+    if findings.refusal:
+        return f"not fit: {findings.refusal}"
     if warnings := len(findings.profile.warnings):
         return f"fit, but see the {counted(warnings, 'warning')} above"
     return "all is well"

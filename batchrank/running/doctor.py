@@ -46,13 +46,14 @@ class Speed:
 class Findings:
     """What an examination found; `forecast` and `outlook` only where an input was given.
 
-    `readings` are the stages' by their names in a job spec.
+    `readings` are the stages' by their names in a job spec; `refusal` is why a run would not start.
     """
 
     url: str
     readings: tuple[str, ...]
     profile: Profile
     speed: Speed
+    refusal: str | None
     forecast: Forecast | None = None
     outlook: Outlook | None = None
 
@@ -80,7 +81,8 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
             # The same kind of calls at the same load: time goes with the tokens of the prompts.
             measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
             outlook = await look_ahead(job, source or "-", found, measured / speed.seconds)
-        return Findings(connection.backend.url, readings, profile, speed, found, outlook)
+        refusal = profile.refusal(spec.max_fallback)
+        return Findings(connection.backend.url, readings, profile, speed, refusal, found, outlook)
 
 
 async def _measure(

@@ -54,6 +54,15 @@ class Profile:
         """The most documents of a window that is read by its first token."""
         return min(self.top_logprobs, LETTERS) if self.top_logprobs else LETTERS
 
+    def refusal(self, max_fallback: float) -> str | None:
+        """Why a job whose gate is `max_fallback` is not to be started; None where it may be."""
+        if self.readable or max_fallback >= 1:
+            return None
+        return (
+            "no answer of the trial can be read as a ranking: take an instruction-tuned model, or "
+            "another --answer or --template; --max-fallback 100% starts the job all the same"
+        )
+
     def as_dict(self) -> dict[str, object]:
         """For the store."""
         return asdict(self)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Self
 
 from batchrank.clock import Clock
+from batchrank.errors import NoServerError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, connect
 from batchrank.serving.endpoint import Endpoint
@@ -93,23 +94,29 @@ class Session:
         """Connect and say what the server is; a second call returns the same.
 
         A run that was interrupted and goes on with the same model is not put through the preflight
-        again. Raises NoServerError.
+        again. Raises NoServerError, also where no answer of the trial could be read and the job's
+        gate would not let that pass.
         """
         if self._profile is None:
             self._connection = connection = await self._stack.enter_async_context(
                 connect(self._spec, answer_tokens(self._spec), self._say)
             )
-            known = self.remembered
+            known, gate = self.remembered, self._spec.max_fallback
+            resuming = resuming and known is not None and known.refusal(gate) is None
             if resuming and known and known.identity == connection.info.identity:
-                self._profile = known
+                profile = known
             else:
-                self._profile = await preflight(connection, self._spec, self._templates)
-                await self._store.remember(self._spec.target(), self._profile.as_dict())
+                profile = await preflight(connection, self._spec, self._templates)
             if self._spec.priority == "background" and not connection.backend.in_background:
                 self._say(
                     f"warning: {connection.backend.url} does not schedule by priority: "
                     "--priority background has no effect there"
                 )
-            for warning in self._profile.warnings:
+            for warning in profile.warnings:
                 self._say(f"warning: {warning}")
+            if (refusal := profile.refusal(gate)) is not None:
+                raise NoServerError(f"{connection.backend.url}: {refusal}")
+            if profile is not known:
+                await self._store.remember(self._spec.target(), profile.as_dict())
+            self._profile = profile
         return self._profile

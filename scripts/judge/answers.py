@@ -86,12 +86,13 @@ class Judge:
             if prompt.conclusion:
                 form = explained(form, prompt.conclusion)
         best = order[: form.count(wanted or len(order))]
-        answer, torn = self._write(form, best, len(prompt.texts), digest)
+        unknown = seen.docids.count(None)
+        trial = unknown == len(seen.docids)
+        answer, torn = self._write(form, best, len(prompt.texts), digest, trial=trial)
         tokens = tuple(_GENERATED.findall(answer))
         # One more for the token that ends an answer.
         cut = max_tokens is not None and len(tokens) + 1 > max_tokens
         tokens = tokens[:max_tokens] if cut else tokens
-        unknown = seen.docids.count(None)
         return Reply(
             text="".join(tokens) if cut else answer,
             finish="length" if cut or torn else "stop",
@@ -99,7 +100,7 @@ class Judge:
             completion_tokens=len(tokens) + (not cut),
             tokens=tokens,
             top=top,
-            purpose="window" if unknown < len(seen.docids) else "other",
+            purpose="other" if trial else "window",
             unknown=unknown,
         )
 
@@ -119,12 +120,14 @@ class Judge:
         scored, seen = self._scores(self._unbiased, query, texts, digest)
         return tuple(1 / (1 + math.exp(-score)) for score in scored), seen.docids.count(None)
 
-    def _write(self, form: AnswerForm, best: Labels, count: int, digest: str) -> tuple[str, bool]:
+    def _write(
+        self, form: AnswerForm, best: Labels, count: int, digest: str, *, trial: bool
+    ) -> tuple[str, bool]:
         """The answer's text and whether it ends torn."""
         if not count and not form.constrained:
             return "ok", False
         config = self.config
-        if config.malformed_rate:
+        if config.malformed_rate and not (trial and config.sound_trials):
             stream = random.Random(f"{config.seed} malformed {digest}")
             if stream.random() < config.malformed_rate:
                 return spoiled(config.malformed, form, best, count, stream)

@@ -70,6 +70,8 @@ class JudgeConfig:
 
     malformed_rate: float = 0.0
     malformed: tuple[Malformed, ...] = get_args(Malformed)
+    sound_trials: bool = False
+    """Answers about documents it does not know, such as a client's trial, are never malformed."""
     error_rate: float = 0.0
     errors: tuple[Fault, ...] = ("500", "503", "429", "reset", "html", "error-200")
     fail_once: bool = False

@@ -86,6 +86,7 @@ def test_a_sample_is_spread_over_the_file_and_drawn_the_same_each_time(
 
 def test_unusable_answers_are_no_diagnosis(rows: list[Row], source: Path) -> None:
     settings: dict[str, Any] = {"constraints": frozenset(), "malformed": ("prose",)}
+    settings["sound_trials"] = True
     with serving(judge(rows, malformed_rate=1.0, **settings)) as server:
         result = batchrank("diagnose", source, "--base-url", server.url)
     assert (result.code, result.out) == (3, b"")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.judge import JudgeServer
-from tests.cli.running import Row, batchrank, judge, serving, written
+from tests.cli.running import Row, batchrank, judge, serving, windows, written
 
 
 def test_check_says_what_is_in_a_sound_input(source: Path) -> None:
@@ -114,11 +114,13 @@ def test_doctor_estimates_by_what_it_measured(source: Path, rows: list[Row]) -> 
         (
             {"constraints": frozenset(), "malformed_rate": 1.0, "malformed": ("prose",)},
             "4 of 4 trial answers can't be read, for example 'All 4 passages",
-            "not fit: no answer of the trial can be read as a ranking",
+            "not fit: no answer of the trial can be read as a ranking: take an instruction-tuned "
+            "model, or another --answer or --template; --max-fallback 100% starts the job all the "
+            "same",
         ),
     ],
 )
-def test_doctor_and_run_warn_alike(
+def test_doctor_and_run_are_of_one_mind(
     source: Path, rows: list[Row], tmp_path: Path, settings: dict[str, Any], said: str, verdict: str
 ) -> None:
     with serving(judge(rows, **settings)) as server:
@@ -132,6 +134,28 @@ def test_doctor_and_run_warn_alike(
     assert said in found.out.decode()
     assert found.out.decode().splitlines()[-1] == verdict
     assert said in ended.err
+    assert ended.code == (0 if fit else 4)
+    assert fit or verdict.removeprefix("not fit: ") in ended.err.splitlines()[-1]
+
+
+def test_a_server_that_can_not_be_read_is_taken_on_request_and_else_tried_anew(
+    source: Path, rows: list[Row], tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"constraints": frozenset(), "malformed": ("prose",)}
+    run = ("run", source, "--store", tmp_path / "store", "--base-url")
+    with serving(judge(rows, malformed_rate=1.0, **settings)) as server:
+        allowed = ("--base-url", server.url, "--max-fallback", "100%")
+        assert batchrank("doctor", *allowed).code == 0
+        refused = batchrank(*run, server.url, "--fresh")
+        assert (refused.code, len(windows(server))) == (4, 0)
+        asked = batchrank(*run, *allowed[1:], "--limit", "1")
+        assert asked.code == 0, asked.err
+        # What a run on request has left behind lets no other one pass.
+        assert batchrank(*run, server.url).code == 4
+        port = int(server.url.rpartition(":")[2])
+    with serving(judge(rows, port=port, constraints=frozenset())) as mended:
+        ended = batchrank(*run, mended.url, "--max-fallback", "50%")
+    assert ended.code == 0, ended.err
 
 
 def test_doctor_fails_where_no_job_could_start(source: Path, rows: list[Row]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_what_a_server_says_in_place_of_an_answer_is_shown(tmp_path: Path) -> No
 
 
 def _unusable(rows: list[Row]) -> JudgeServer:
-    return judge(rows, constraints=frozenset(), malformed_rate=1.0, malformed=("prose",))
+    spoiled: dict[str, Any] = {"malformed_rate": 1.0, "malformed": ("prose",)}
+    return judge(rows, constraints=frozenset(), sound_trials=True, **spoiled)
 
 
 def test_an_early_stop_with_all_lines_done_keeps_its_result_aside(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from tests.cli.running import Row, judge, rows_of, serving, windows, written
 
 
 def spoiled(rows: list[Row], rate: float, **settings: Any) -> JudgeServer:
-    """A server that writes prose in place of so many of its answers."""
-    return judge(
-        rows, constraints=frozenset(), malformed_rate=rate, malformed=("prose",), **settings
-    )
+    """A server that writes prose in place of so many of its answers, not in the trial."""
+    settings |= {"malformed_rate": rate, "malformed": ("prose",), "sound_trials": True}
+    return judge(rows, constraints=frozenset(), **settings)
 
 
 def test_structured_logs_say_what_each_line_is_about(tmp_path: Path, rows: list[Row]) -> None:

@@ -20,9 +20,9 @@ PASSES = [
 
 
 def _spoiled(rows: list[Row], **settings: Any) -> JudgeServer:
-    """A server all of whose answers are unusable."""
-    kinds = ("prose", "empty", "think")
-    return judge(rows, constraints=frozenset(), malformed_rate=1.0, malformed=kinds, **settings)
+    """A server all of whose answers are unusable, but for those of the preflight's trial."""
+    settings |= {"malformed_rate": 1.0, "malformed": ("prose", "empty", "think")}
+    return judge(rows, constraints=frozenset(), sound_trials=True, **settings)
 
 
 @pytest.mark.parametrize("flags", PASSES)
