@@ -75,6 +75,7 @@ RANKS_NOT: dict[str, object] = {
     "endpoint": [{"base_url": "http://127.0.0.1:9"}, {"base_url": "http://127.0.0.1:10"}],
     "format": "trec",
     "gate_qrels": "canaries.qrels",
+    "input": "log.jsonl",
     "insecure": True,
     "limit": 7,
     "log_format": "json",

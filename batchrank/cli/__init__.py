@@ -19,6 +19,7 @@ from batchrank.cli.keep import backup, gc
 from batchrank.cli.look import export, status
 from batchrank.cli.measure import compare_command, evaluate_command
 from batchrank.cli.run import run
+from batchrank.cli.schedule import systemd_unit
 from batchrank.cli.streams import fill_descriptors
 from batchrank.cli.talk import one_line
 from batchrank.cli.tune import diagnose_command, label_command, tune_command
@@ -40,6 +41,7 @@ for command, panel in (
     (run, "Run"),
     (check, "Run"),
     (doctor, "Run"),
+    (systemd_unit, "Run"),
     (status, "Look"),
     (inspect, "Look"),
     (export, "Look"),

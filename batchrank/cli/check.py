@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
@@ -52,10 +51,7 @@ def check(
 @settings_of(run, without=_NO_MATTER)
 def doctor(
     settings: Mapping[str, object],
-    queries: Annotated[
-        str | None,
-        typer.Argument(metavar="[QUERIES]", help="Say how long this input will take."),
-    ] = None,
+    queries: options.JobInput = None,
     job: options.SpecFile = None,
     as_json: options.JsonFlag = False,
 ) -> None:
@@ -68,9 +64,9 @@ def doctor(
 
     Exit code 4 where a job would not start: no usable server, or no answer that could be read.
     """
-    spec = load_spec(job, settings)
+    spec = load_spec(job, {**settings, "input": queries})
     with Talk() as talk:
-        findings = run_loop(examine(spec, queries, talk.say))
+        findings = run_loop(examine(spec, spec.input, talk.say))
     if as_json:
         print_json(_as_dict(findings))
     else:

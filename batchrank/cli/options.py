@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,24 @@ def _text(value: object) -> str:
 
 InputFile = Annotated[
     str, typer.Argument(metavar="QUERIES", help="JSONL file, plain, .gz or .zst; - for stdin.")
+]
+JobInput = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[QUERIES]",
+        help="JSONL file, plain, .gz or .zst; - for stdin; by default the job spec's input.",
+    ),
+]
+Day = Annotated[
+    datetime | None,
+    typer.Option(
+        "--date",
+        formats=["%Y-%m-%d"],
+        metavar="YYYY-MM-DD",
+        help="What {date} stands for in names of files (default: the day this night began).",
+        rich_help_panel=_GENERAL,
+        show_default=False,
+    ),
 ]
 SpecFile = Annotated[
     Path | None,

@@ -16,19 +16,19 @@ from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
+from batchrank.cli.tonight import input_of, tonight
 from batchrank.errors import BatchrankError, UsageError
 from batchrank.logs import json_logs
 from batchrank.running.results import default_output
 from batchrank.running.runner import Runner
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
-from batchrank.spec.loading import load_spec
 
 _log = logging.getLogger(__name__)
 
 
 def run(
-    queries: options.InputFile,
+    queries: options.JobInput = None,
     output: options.Output = None,
     store: options.Store = None,
     job: options.SpecFile = None,
@@ -91,6 +91,7 @@ def run(
         bool,
         typer.Option("--retry-fallbacks", help="Ask windows again whose answers were unusable."),
     ] = False,
+    date: options.Day = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Rerank QUERIES and write the rankings; the same command again goes on where it stopped.
@@ -100,20 +101,22 @@ def run(
       batchrank run queries.jsonl
       batchrank run queries.jsonl --base-url http://gpu1:8000 -o tonight.jsonl
       batchrank run queries.jsonl --job jobs/nightly.toml --limit 100 --dry-run
+      batchrank run --job nightly.toml --date 2026-11-30
 
     Exit codes: 0 complete, 1 failed (nothing lost), 2 usage or input, 3 beyond a quality gate,
     4 no usable model server, 75 stopped early and resumable.
     """
     flags = {name: value for name, value in locals().items() if name in JobSpec.model_fields}
-    spec = load_spec(job, {**flags, "format": format_})
+    spec = tonight(job, {**flags, "input": queries, "format": format_}, date)
+    source = input_of(spec)
     if dry:
-        dry_run(spec, queries, as_json=as_json)
+        dry_run(spec, source, as_json=as_json)
         return
-    target = spec.output or default_output(queries, spec.format)
+    target = spec.output or default_output(source, spec.format)
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
-    check_paths(spec, queries, target, job)
-    work = _run(spec, queries, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
+    check_paths(spec, source, target, job)
+    work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     report = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
         print_json(report.summary())

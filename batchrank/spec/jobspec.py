@@ -80,6 +80,7 @@ class JobSpec(StageSpec, SelectionSpec):
     """
 
     # A file's name need not be UTF-8, which pydantic would have of a `str`.
+    input: InstanceOf[str] | None = Field(default=None, description="Input file; - for stdin.")
     output: InstanceOf[str] | None = Field(default=None, description="Output file; - for stdout.")
     store: Path = Field(
         default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Container, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from batchrank.errors import UsageError
 from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
 from batchrank.spec.complaints import complaint
+from batchrank.spec.dating import dated
 from batchrank.spec.jobspec import Cost, JobSpec
 from batchrank.spec.selectionspec import FilterSpec
 from batchrank.spec.stagespec import StageSpec
@@ -30,9 +32,10 @@ def load_templates(spec: JobSpec) -> Templates:
     )
 
 
-def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
+def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None = None) -> JobSpec:
     """The spec of a TOML file (None for no file) overridden by flags that were given.
 
+    `day` is what `{date}` stands for in names of files, by default today.
     Raises UsageError, naming the key, for an unreadable file, an unknown key or a bad value.
     """
     values: dict[str, object] = {}
@@ -53,7 +56,8 @@ def load_spec(path: Path | None, flags: Mapping[str, object]) -> JobSpec:
     if flags.get("base_url"):
         values.pop("endpoint", None)
     given = {name: value for name, value in flags.items() if value is not None}
-    return make_spec(values | given, given)
+    today = datetime.now(UTC).astimezone().date()
+    return make_spec(dated(values | given, day or today), given)
 
 
 def make_spec(values: Mapping[str, object], flags: Container[str] = ()) -> JobSpec:

@@ -1,0 +1,31 @@
+"""The job spec of the night a command is about, and the input it names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from batchrank.cli.loop import run_loop
+from batchrank.errors import UsageError
+from batchrank.nightly.day import spec_of_the_night
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import load_spec
+
+
+def tonight(job: Path | None, flags: Mapping[str, object], day: datetime | None) -> JobSpec:
+    """The spec in which `{date}` is `day`, or else the day on which the night began."""
+    if day is not None:
+        return load_spec(job, flags, day.date())
+    now = time.time()
+    today = datetime.fromtimestamp(now, UTC).astimezone().date()
+    before = load_spec(job, flags, today - timedelta(days=1))
+    return run_loop(spec_of_the_night(load_spec(job, flags, today), before, now))
+
+
+def input_of(spec: JobSpec) -> str:
+    """The input that was given, or that the job spec names; UsageError where there is none."""
+    if spec.input is None:
+        raise UsageError('no input: name a file of queries, or say input = "FILE" in the job spec')
+    return spec.input

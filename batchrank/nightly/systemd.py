@@ -1,0 +1,120 @@
+"""Writes the systemd service and timer that run a job every night."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from batchrank.errors import UsageError
+from batchrank.formats.wording import quoted
+from batchrank.spec.jobspec import JobSpec
+
+_AGAIN_SECONDS = 300
+"""Long enough for a model server to be restarted, or a full disk to be seen to."""
+_STOP_SECONDS = 60
+"""More than the 25 s for which a clean stop waits for calls in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The names of two unit files and what is in them."""
+
+    name: str
+    service: str
+    timer: str
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The units by file name."""
+        return {f"{self.name}.service": self.service, f"{self.name}.timer": self.timer}
+
+
+def systemd_units(spec: JobSpec, job: Path, folder: Path, program: Sequence[str], at: str) -> Units:
+    """The units that run `spec`, of the file `job`, in `folder` each day at the time `at` (HH:MM).
+
+    `program` is the command that starts batchrank. What each exit code leads to follows README's
+    table; the directives are those of systemd.service(5) and systemd.timer(5). Raises UsageError
+    for names that no unit can hold.
+    """
+    for name in (str(job), str(folder), *program):
+        if not name.isprintable():
+            raise UsageError(f"{quoted(name)} has a character in it that no systemd unit can hold")
+    command = " ".join(_quoted(part) for part in (*program, "run", "--job", str(job)))
+    return Units(
+        name=f"batchrank-{job.stem}",
+        service=_SERVICE.format(
+            job=_escaped(str(job)),
+            folder=_escaped(str(folder)),
+            command=command,
+            short_nights=_SHORT_NIGHTS if _may_be_short(spec) else _NO_SHORT_NIGHTS,
+            again=_AGAIN_SECONDS,
+            stop=_STOP_SECONDS,
+        ),
+        timer=_TIMER.format(job=_escaped(str(job)), at=at),
+    )
+
+
+def _may_be_short(spec: JobSpec) -> bool:
+    return spec.deadline is not None or spec.time_limit is not None
+
+
+def _escaped(text: str) -> str:
+    """Per cent signs are specifiers in a unit."""
+    return text.replace("%", "%%")
+
+
+def _quoted(word: str) -> str:
+    escaped = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{escaped}"' if escaped != word or not word or set(word) & set(" \t'") else word
+
+
+_SERVICE = """\
+[Unit]
+Description=batchrank: {job}
+Wants=network-online.target
+After=network-online.target
+# Name a unit of your own here that tells somebody:
+# OnFailure=tell-somebody@%n.service
+StartLimitIntervalSec=12h
+StartLimitBurst=20
+
+[Service]
+Type=oneshot
+WorkingDirectory={folder}
+ExecStart={command}
+# Keys of model servers, as NAME=value lines; the file may be missing.
+EnvironmentFile=-/etc/batchrank/environment
+{short_nights}
+# After a kill, a crash or a full disk the same command goes on where it stopped. A wrong setting
+# (2), a gate (3) or a server that can't do the job (4) would end the same way again.
+Restart=on-failure
+RestartSec={again}
+RestartPreventExitStatus=2 3 4
+# On a stop only batchrank is told: it finishes the calls in flight, also of a model it started.
+KillMode=mixed
+TimeoutStopSec={stop}
+NoNewPrivileges=yes
+ProtectSystem=full
+"""
+
+_SHORT_NIGHTS = """\
+# 75: the time was up. What is left goes first next night, so that is no failure.
+SuccessExitStatus=75"""
+
+_NO_SHORT_NIGHTS = """\
+# 75, stopped early, is a failure here: started again, the job goes on. With a deadline in the job
+# spec, make these units anew: then a short night is no failure."""
+
+_TIMER = """\
+[Unit]
+Description=batchrank: {job}, every night
+
+[Timer]
+OnCalendar=*-*-* {at}:00
+# A machine that was off at that time runs the job when it is back.
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+"""

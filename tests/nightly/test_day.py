@@ -1,0 +1,78 @@
+"""Which day's night it is: today's, or yesterday's while that is to be finished."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from batchrank.nightly.day import spec_of_the_night
+from batchrank.spec.dating import dated
+from batchrank.spec.loading import make_spec
+from batchrank.store.store import Store
+
+TODAY = date(2026, 12, 1)
+YESTERDAY = date(2026, 11, 30)
+HOUR = 3600.0
+
+
+def names(folder: Path, **more: str) -> dict[str, object]:
+    """Names with `{date}` in them."""
+    return {
+        "input": f"{folder}/log-{{date}}.jsonl",
+        "output": f"{folder}/out-{{date}}.jsonl",
+        "store": f"{folder}/all.sqlite",
+        **more,
+    }
+
+
+async def day_of(given: dict[str, object], now: float) -> str:
+    """The day that the spec is about, as its input names it."""
+    today, yesterday = (make_spec(dated(given, day)) for day in (TODAY, YESTERDAY))
+    spec = await spec_of_the_night(today, yesterday, now)
+    assert spec.input is not None
+    return spec.input[-len("2026-11-30.jsonl") :].removesuffix(".jsonl")
+
+
+async def began(given: dict[str, object], exit_code: int | None) -> float:
+    """Begin the run of yesterday's night, and end it unless it was killed; when it began."""
+    spec = make_spec(dated(given, YESTERDAY))
+    assert spec.input is not None
+    assert spec.output is not None
+    store = await Store.open(spec.store, create=True)
+    run = await store.begin_run(b"job", {}, spec.input, spec.output, fresh=False)
+    if exit_code is not None:
+        await store.end_run(run.id, exit_code, {})
+    started = (await store.run()).started
+    await store.close()
+    return started
+
+
+@pytest.mark.parametrize("store", ["{date}.sqlite", "all.sqlite"])
+@pytest.mark.parametrize(
+    ("exit_code", "hours", "expected"),
+    [
+        (None, 3, YESTERDAY),  # killed
+        (75, 3, YESTERDAY),
+        (1, 3, YESTERDAY),
+        (0, 3, TODAY),
+        (3, 3, TODAY),
+        (75, 23, TODAY),  # the night is over
+    ],
+)
+async def test_a_night_that_did_not_end_goes_on(
+    tmp_path: Path, store: str, exit_code: int | None, hours: float, expected: date
+) -> None:
+    given = names(tmp_path, store=f"{tmp_path}/{store}")
+    started = await began(given, exit_code)
+    assert await day_of(given, started + hours * HOUR) == str(expected)
+
+
+async def test_a_run_of_another_input_says_nothing_of_this_night(tmp_path: Path) -> None:
+    started = await began(names(tmp_path, input=f"{tmp_path}/other-{{date}}.jsonl"), None)
+    assert await day_of(names(tmp_path), started + HOUR) == str(TODAY)
+
+
+async def test_without_a_store_it_is_today(tmp_path: Path) -> None:
+    assert await day_of(names(tmp_path), 0) == str(TODAY)

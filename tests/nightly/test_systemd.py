@@ -1,0 +1,130 @@
+"""The units are valid for systemd itself, and treat exit codes as README describes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from batchrank.errors import (
+    NoServerError,
+    RejectedError,
+    StoppedError,
+    UsageError,
+)
+from batchrank.nightly.systemd import systemd_units
+from batchrank.spec.loading import load_spec
+from tests.cli.running import Result, batchrank
+from tests.conftest import ROOT, missing
+
+NEVER_AGAIN = {str(kind.exit_code) for kind in (UsageError, RejectedError, NoServerError)}
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A job spec in the folder where the command is given."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "the night 100%.toml"
+    path.write_text('input = "log-{date}.jsonl"\nstore = "s.sqlite"\n')
+    return path
+
+
+def made(job: Path, *arguments: str) -> Result:
+    """Write the units to the folder of the job."""
+    return batchrank("systemd-unit", job, "-o", job.parent, *arguments)
+
+
+def values(unit: str, directive: str) -> list[str]:
+    """What a directive is set to."""
+    return re.findall(rf"^{directive}=(.*)$", unit, re.MULTILINE)
+
+
+def test_systemd_accepts_them(job: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        missing("systemd-analyze", "apt-get install systemd")
+    assert made(job, "--at", "23:30").code == 0
+    units = sorted(job.parent.glob("*.service")) + sorted(job.parent.glob("*.timer"))
+    assert [unit.name for unit in units] == [
+        "batchrank-the night 100%.service",
+        "batchrank-the night 100%.timer",
+    ]
+    # A unit's file name has no spaces; what is in it does.
+    plain = [unit.rename(unit.with_name(f"night{unit.suffix}")) for unit in units]
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *map(str, plain)],
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{job.parent}:"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not [line for line in verified.stderr.splitlines() if "night." in line]
+    assert verified.returncode == 0, verified.stderr
+
+
+def test_the_same_command_is_run_in_the_same_folder(job: Path) -> None:
+    made(job, "--at", "23:30")
+    service = next(job.parent.glob("*.service")).read_text()
+    timer = next(job.parent.glob("*.timer")).read_text()
+    assert values(service, "WorkingDirectory") == [str(job.parent)]
+    (command,) = values(service, "ExecStart")
+    assert command.endswith(f' run --job "{str(job).replace("%", "%%")}"')
+    assert values(timer, "OnCalendar") == ["*-*-* 23:30:00"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "accepted"),
+    [("", []), ('deadline = "06:00"', ["75"]), ('time_limit = "7h"', ["75"])],
+)
+def test_exit_codes_are_understood(job: Path, setting: str, accepted: list[str]) -> None:
+    job.write_text(f"{job.read_text()}{setting}\n")
+    made(job)
+    service = next(job.parent.glob("*.service")).read_text()
+    assert StoppedError.exit_code == 75
+    assert values(service, "SuccessExitStatus") == accepted
+    assert values(service, "Restart") == ["on-failure"]
+    (never,) = values(service, "RestartPreventExitStatus")
+    assert set(never.split()) == NEVER_AGAIN
+
+
+def test_the_units_in_jobs_are_what_is_printed() -> None:
+    place = Path("/srv/batchrank")
+    spec = load_spec(ROOT / "jobs" / "nightly.toml", {})
+    program = [str(place / ".venv/bin/batchrank")]
+    units = systemd_units(spec, place / "nightly.toml", place, program, "22:00")
+    for name, text in units.files.items():
+        assert (ROOT / "jobs" / name).read_text() == text
+
+
+def test_files_that_are_there_stay(job: Path) -> None:
+    assert made(job).code == 0
+    before = {path: path.read_bytes() for path in job.parent.iterdir()}
+    again = made(job, "--at", "01:00")
+    assert again.code == 2
+    assert "is there already" in again.err
+    assert {path: path.read_bytes() for path in job.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "complaint"),
+    [
+        ('store = "s.sqlite"', "22:00", "no input"),
+        ('input = "a.jsonl"', "22", "no time of day"),
+        ("window = 3", "22:00", "unknown key"),
+    ],
+)
+def test_what_could_not_run_makes_no_units(job: Path, text: str, at: str, complaint: str) -> None:
+    job.write_text(text)
+    refused = batchrank("systemd-unit", job, "--at", at)
+    assert (refused.code, refused.out) == (2, b"")
+    assert complaint in refused.err
+
+
+def test_a_name_can_bring_no_directive_of_its_own(job: Path) -> None:
+    bad = job.rename(job.with_name("night\nExecStartPre=rm.toml"))
+    refused = batchrank("systemd-unit", bad)
+    assert (refused.code, refused.out) == (2, b"")
+    assert "no systemd unit can hold" in refused.err
