@@ -37,6 +37,11 @@ def check(
 ) -> None:
     """Say what is in QUERIES and which lines can't be used, without a model.
 
+    Examples:
+
+      batchrank check queries.jsonl
+      zcat queries.jsonl.gz | batchrank check - --limit 1000
+
     Exit code 2 where a line can't be used, 0 otherwise.
     """
     report = check_lines(read_lines(queries, limit))

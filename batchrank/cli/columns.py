@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from batchrank.cli.talk import printable
+from batchrank.formats.wording import printable
 
 WIDTH = 100
 _GAP = "  "

@@ -14,9 +14,9 @@ import typer
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
-from batchrank.cli.talk import one_line, printable
 from batchrank.errors import UsageError
 from batchrank.formats.rows import encode_jsonl
+from batchrank.formats.wording import one_line, printable
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.running.results import make_row
 from batchrank.store.history import on_line
@@ -40,7 +40,13 @@ def inspect(
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Documents shown.")] = 20,
     as_json: options.JsonFlag = False,
 ) -> None:
-    """Show one query: where each document came from, and every window with its raw answer."""
+    """Show one query: where each document came from, and every window with its raw answer.
+
+    Examples:
+
+      batchrank inspect q17
+      batchrank inspect --line 7 --run 3
+    """
     if (qid is None) == (line is None):
         raise UsageError("name a query by its QID, or by --line N of the input")
     run, found = run_loop(_inspect(store, number, qid, line))

@@ -12,8 +12,8 @@ import typer
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
-from batchrank.cli.talk import printable
 from batchrank.errors import UsageError
+from batchrank.formats.wording import printable
 from batchrank.running.retention import collect
 from batchrank.spec.deadline import parse_duration
 from batchrank.store.backup import back_up
@@ -27,7 +27,10 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; must not exist yet.")],
     store: options.StoreFile = _STORE,
 ) -> None:
-    """Copy the store to FILE, also while a run is on; use the copy with --store FILE."""
+    """Copy the store to FILE, also while a run is on; use the copy with --store FILE.
+
+    Example: batchrank backup monday.sqlite
+    """
     size = back_up(store, target)
     typer.echo(f"{printable(str(target))}: {size:,} bytes")
 

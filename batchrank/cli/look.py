@@ -14,9 +14,9 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
-from batchrank.cli.talk import Talk, duration, printable
+from batchrank.cli.talk import Talk, duration
 from batchrank.errors import UsageError
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, printable
 from batchrank.running.causes import Cause, failures, fallbacks
 from batchrank.running.progress import read_status
 from batchrank.running.results import Format, write_results
@@ -33,7 +33,10 @@ def status(
     number: options.RunNumber = None,
     as_json: options.JsonFlag = False,
 ) -> None:
-    """Say how far a running job is, or how the latest run ended."""
+    """Say how far a running job is, or how the latest run ended.
+
+    Example: batchrank status --store nightly.sqlite
+    """
     if is_there(store) and is_locked(store) and (running := read_status(store)) is not None:
         if as_json:
             print_json(running)
@@ -104,7 +107,10 @@ def export(
     form: Annotated[str, typer.Option("--format", metavar="jsonl|trec", help="Format.")] = "jsonl",
     top_k: options.TopK = None,
 ) -> None:
-    """Write the rankings of a run again, in any format, whatever its gates said."""
+    """Write the rankings of a run again, in any format, whatever its gates said.
+
+    Example: batchrank export --format trec -o tonight.trec
+    """
     if form not in ("jsonl", "trec"):
         raise UsageError(f"--format {form}: use jsonl or trec")
     check_export(output, store)

@@ -79,7 +79,13 @@ def evaluate_command(
     per_query: Annotated[bool, typer.Option("--per-query", help="Show every query.")] = False,
     as_json: options.JsonFlag = False,
 ) -> None:
-    """Measure a run beside its first stage: the change, how sure it is, what it cost."""
+    """Measure a run beside its first stage: the change, how sure it is, what it cost.
+
+    Examples:
+
+      batchrank eval batchrank.sqlite --qrels judged.qrels
+      batchrank eval tonight.trec --qrels judged.qrels --first-stage queries.jsonl
+    """
     chosen = _test(test)
     cost = _cost(job)
     yardstick = () if cost is None else (YARDSTICK,)
@@ -138,7 +144,13 @@ def compare_command(
     concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
-    """Measure runs beside one another, or say how alike they are where nothing is judged."""
+    """Measure runs beside one another, or say how alike they are where nothing is judged.
+
+    Examples:
+
+      batchrank compare batchrank.sqlite#3 batchrank.sqlite#4 --qrels judged.qrels
+      batchrank compare before.trec after.trec
+    """
     chosen = _test(test)
     base = load_spec(job, model_flags(locals()))
     if not 2 <= len(sources) <= _MOST_RUNS:

@@ -13,6 +13,8 @@ from batchrank.spec.jobspec import JobSpec
 _GENERAL = "Files"
 _MODEL = "Model server"
 _RANKING = "Ranking"
+_SELECTION = "Selection"
+_INCREMENTAL = "With --incremental"
 _GATES = "Gates"
 _NIGHT = "The night"
 
@@ -125,26 +127,28 @@ Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]
 Fit = Annotated[str | None, _option("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
 ReAsk = Annotated[bool | None, _option("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
 
-Alpha = Annotated[float | None, _option("alpha", "--alpha", panel=_RANKING)]
+Alpha = Annotated[float | None, _option("alpha", "--alpha", panel=_SELECTION)]
 Normalise = Annotated[
-    str | None, _option("normalise", "--normalise", panel=_RANKING, metavar="rank|min-max")
+    str | None, _option("normalise", "--normalise", panel=_SELECTION, metavar="rank|min-max")
 ]
 NearDuplicates = Annotated[
     float | None,
-    _option("near_duplicates", "--near-duplicates", panel=_RANKING, metavar="SIMILARITY"),
+    _option("near_duplicates", "--near-duplicates", panel=_SELECTION, metavar="SIMILARITY"),
 ]
-Mmr = Annotated[float | None, _option("mmr", "--mmr", panel=_RANKING, metavar="LAMBDA")]
+Mmr = Annotated[float | None, _option("mmr", "--mmr", panel=_SELECTION, metavar="LAMBDA")]
 
 Incremental = Annotated[
     bool | None, _option("incremental", "--incremental/--no-incremental", panel=_RANKING)
 ]
 IncrementalMaxChange = Annotated[
     str | None,
-    _option("incremental_max_change", "--incremental-max-change", panel=_RANKING, metavar="SHARE"),
+    _option(
+        "incremental_max_change", "--incremental-max-change", panel=_INCREMENTAL, metavar="SHARE"
+    ),
 ]
 IncrementalMaxAge = Annotated[
     str | None,
-    _option("incremental_max_age", "--incremental-max-age", panel=_RANKING, metavar="DURATION"),
+    _option("incremental_max_age", "--incremental-max-age", panel=_INCREMENTAL, metavar="DURATION"),
 ]
 
 MaxFallback = Annotated[

@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 
 from batchrank.cli.paths import check_output
-from batchrank.cli.talk import printable
 from batchrank.cli.tonight import input_of
 from batchrank.errors import UsageError
-from batchrank.formats.wording import quoted
+from batchrank.formats.wording import printable, quoted
 from batchrank.nightly.systemd import systemd_units
 from batchrank.spec.deadline import parse_clock
 from batchrank.spec.loading import load_spec

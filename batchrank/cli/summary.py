@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from batchrank.cli.talk import duration, printable
-from batchrank.formats.wording import counted
+from batchrank.cli.talk import duration
+from batchrank.formats.wording import counted, printable
 from batchrank.running.outlook import Outlook
 from batchrank.running.verdict import Report
 from batchrank.store.records import Totals

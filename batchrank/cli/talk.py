@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, printable
 from batchrank.running.progress import Progress
 
 _SECONDS_A_LINE = 60.0
@@ -98,20 +98,3 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def one_line(text: str) -> str:
-    r"""`text` with line feeds as \n too."""
-    return printable(text).replace("\n", "\\n")
-
-
-def printable(text: str) -> str:
-    r"""`text` with control characters as escapes such as \x1b, so that none reaches a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character
-        if character.isprintable() or character == "\n"
-        else character.encode("unicode_escape").decode()
-        for character in text
-    )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from batchrank.cli.talk import printable
+from batchrank.formats.wording import printable
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Template, built_in_names, load_template
 from batchrank.prompts.tokens import TokenCounter
@@ -22,7 +22,10 @@ app = typer.Typer(help="List the prompt templates, or show one rendered.", no_ar
 
 @app.command("list")
 def list_templates() -> None:
-    """Name the built-in templates, what they are for and in which language."""
+    """Name the built-in templates, what they are for and in which language.
+
+    Example: batchrank template list
+    """
     for name in built_in_names():
         template = load_template(name, None)
         answers = ", ".join(name for name, one in READERS.items() if one.kind == template.kind)
@@ -34,6 +37,8 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="A name or a TOML file.")],
 ) -> None:
     """Check a template as a job would, and print it rendered for a small example.
+
+    Example: batchrank template show direct-en
 
     Exit code 2 where it can't be used.
     """

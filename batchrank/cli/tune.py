@@ -68,6 +68,8 @@ def diagnose_command(
     """Say how the model leans on the prompt's order, and whether more passes are worth their cost.
 
     One window of each sampled query is shown in first-stage, reversed and shuffled order.
+
+    Example: batchrank diagnose queries.jsonl --model qwen3:8b
     """
     base = load_spec(job, model_flags(locals()))
     parse_measures([MEASURE])
@@ -93,7 +95,9 @@ def tune_command(
     grid: Annotated[
         Path | None,
         typer.Option(
-            "--grid", metavar="FILE", help="TOML of [[try]] tables (default: one change at a time)."
+            "--grid",
+            metavar="FILE",
+            help="TOML of settings to try (default: one change at a time).",
         ),
     ] = None,
     budget: Annotated[
@@ -117,6 +121,8 @@ def tune_command(
     as_json: options.JsonFlag = False,
 ) -> None:
     """Try settings on judged queries and write the job with the best ranking for the fewest tokens.
+
+    Example: batchrank tune queries.jsonl --qrels judged.qrels -o tuned.toml
 
     The same command again goes on where it stopped, and asks nothing twice.
     """

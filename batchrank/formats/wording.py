@@ -41,3 +41,20 @@ def listed(values: Iterable[str]) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Put a number before its noun: `1 query`, `2 queries`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def one_line(text: str) -> str:
+    r"""`text` with line feeds as \n too."""
+    return printable(text).replace("\n", "\\n")
+
+
+def printable(text: str) -> str:
+    r"""`text` with control characters as escapes such as \x1b, so that none reaches a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable() or character == "\n"
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )

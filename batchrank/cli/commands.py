@@ -1,0 +1,40 @@
+"""The commands by name: where each is defined, and the group that `--help` lists it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+RUN = "Run"
+LOOK = "Look"
+MEASURE = "Measure"
+CHOOSE = "Choose"
+MAINTAIN = "Maintain"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The function of a command, or the Typer of a group of them, by `module:name`."""
+
+    panel: str
+    target: str
+
+
+COMMANDS: Mapping[str, Place] = {
+    "run": Place(RUN, "batchrank.cli.run:run"),
+    "check": Place(RUN, "batchrank.cli.check:check"),
+    "doctor": Place(RUN, "batchrank.cli.check:doctor"),
+    "systemd-unit": Place(RUN, "batchrank.cli.schedule:systemd_unit"),
+    "status": Place(LOOK, "batchrank.cli.look:status"),
+    "inspect": Place(LOOK, "batchrank.cli.inspect:inspect"),
+    "export": Place(LOOK, "batchrank.cli.look:export"),
+    "template": Place(LOOK, "batchrank.cli.template:app"),
+    "eval": Place(MEASURE, "batchrank.cli.measure:evaluate_command"),
+    "compare": Place(MEASURE, "batchrank.cli.measure:compare_command"),
+    "diagnose": Place(CHOOSE, "batchrank.cli.tune:diagnose_command"),
+    "tune": Place(CHOOSE, "batchrank.cli.tune:tune_command"),
+    "label": Place(CHOOSE, "batchrank.cli.tune:label_command"),
+    "backup": Place(MAINTAIN, "batchrank.cli.keep:backup"),
+    "gc": Place(MAINTAIN, "batchrank.cli.keep:gc"),
+}
+"""In the order of `--help`. A command's module is loaded when the command is called."""
