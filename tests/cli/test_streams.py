@@ -88,7 +88,7 @@ def test_what_no_command_catches_is_one_line(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run"], "QUERIES"),
+        (["run"], "no input"),
         (["runn"], "runn"),
         (["run", "x", "--windw-size", "3"], "--window-size"),
         (["run", "x", "--depth", "many"], "--depth"),
