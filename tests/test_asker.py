@@ -24,7 +24,7 @@ from batchrank.errors import (
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Kind, load_template
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asker import Asked, Asker, Manner
+from batchrank.ranking.asker import NOBODY, STORED, Asked, Asker, Manner
 from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
 from batchrank.serving.capacity import FixedCapacity
@@ -384,6 +384,10 @@ class TestFailures:
         (failed,), (asked,) = await ask(asker), await ask(asker)
 
         assert (failed.permutation.status, asked.permutation.status) == (Status.ERROR, Status.OK)
+        url = FakeBackend.url
+        assert asker.spent.windows == {(Status.ERROR, NOBODY): 1, (Status.OK, url): 1}
+        await ask(asker)
+        assert asker.spent.windows[Status.OK, STORED] == 1
 
 
 class TestReask:

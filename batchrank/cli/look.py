@@ -18,8 +18,8 @@ from batchrank.cli.talk import Talk, duration
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, printable
 from batchrank.running.causes import Cause, failures, fallbacks
-from batchrank.running.progress import read_status
 from batchrank.running.results import Format, write_results
+from batchrank.running.status import read_status
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.records import Run, Totals
@@ -39,13 +39,12 @@ def status(
     """
     if is_there(store) and is_locked(store) and (running := read_status(store)) is not None:
         if as_json:
-            print_json(running)
+            print_json(asdict(running))
             return
         typer.echo(
-            f"running (process {running['process']}): {running['state']}, "
-            f"{running['told']} finished, "
-            f"{counted(running['spent']['calls'], 'call')}, {duration(running['seconds'])}"
-            + (f", {duration(running['seconds_left'])} left" if running["seconds_left"] else "")
+            f"running (process {running.process}): {running.state}, {running.told} finished, "
+            f"{counted(running.calls, 'call')}, {duration(running.seconds)}"
+            + (f", {duration(running.seconds_left)} left" if running.seconds_left else "")
         )
         return
     run, totals, failed, fell_back = run_loop(_status(store, number))

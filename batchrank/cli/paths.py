@@ -10,8 +10,8 @@ from pathlib import Path
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import quoted
-from batchrank.running.progress import status_path
 from batchrank.running.results import rejected_name
+from batchrank.running.status import status_path
 from batchrank.spec.jobspec import JobSpec
 
 _BESIDE = ("-wal", "-shm", "-journal", ".lock")

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from batchrank.formats.wording import counted, printable
-from batchrank.running.progress import Progress
+from batchrank.running.snapshot import Snapshot
 
 _SECONDS_A_LINE = 60.0
 _log = logging.getLogger(__name__)
@@ -60,33 +60,31 @@ class Talk:
             return
         self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)
 
-    def tick(self, progress: Progress) -> None:
+    def tick(self, snapshot: Snapshot) -> None:
         """Show how far the run is."""
         if self._bar is not None:
-            share = progress.share_done
+            share = snapshot.share_done
             total = None if share is None else 1.0
-            self._bar.update(self._task, total=total, completed=share or 0, told=told(progress))
-        elif progress.seconds >= self._next_line:
-            self._next_line = progress.seconds + _SECONDS_A_LINE
-            self.say(told(progress))
+            self._bar.update(self._task, total=total, completed=share or 0, told=told(snapshot))
+        elif snapshot.seconds >= self._next_line and snapshot.state != "ended":
+            self._next_line = snapshot.seconds + _SECONDS_A_LINE
+            self.say(told(snapshot))
 
 
-def told(progress: Progress) -> str:
+def told(snapshot: Snapshot) -> str:
     """One line: queries, windows, fallback rate, tokens a second, time left."""
-    tally, spent = progress.tally, progress.spent
-    parts = [f"{progress.waits or progress.state}: {progress.told}"]
-    if tally.windows:
-        parts.append(
-            f"{counted(tally.windows, 'window')}, {tally.bad / tally.windows:.1%} fallback"
-        )
-    if spent.calls and progress.seconds > 0:
-        read = spent.usage.prompt_tokens / progress.seconds
-        written = spent.usage.completion_tokens / progress.seconds
-        parts.append(f"{read:,.0f}+{written:,.0f} tokens/s")
-    if progress.capacity:
-        parts.append(f"{progress.in_flight}/{progress.capacity} in flight")
-    if (left := progress.seconds_left) is not None:
+    parts = [f"{snapshot.waits or snapshot.state}: {snapshot.told}"]
+    if (rate := snapshot.fallback_rate) is not None:
+        parts.append(f"{counted(snapshot.windows.windows, 'window')}, {rate:.1%} fallback")
+    if snapshot.calls:
+        rates = snapshot.rates
+        parts.append(f"{rates.prompt_tokens:,.0f}+{rates.completion_tokens:,.0f} tokens/s")
+    if snapshot.capacity:
+        parts.append(f"{snapshot.in_flight}/{snapshot.capacity} in flight")
+    if (left := snapshot.seconds_left) is not None:
         parts.append(f"{duration(left)} left")
+    if (share := snapshot.share_by_deadline) is not None:
+        parts.append(f"{share:.0%} by the deadline")
     return " · ".join(parts)
 
 

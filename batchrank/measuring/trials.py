@@ -11,8 +11,8 @@ from batchrank.measuring.runs import falling
 from batchrank.measuring.sampling import Sample
 from batchrank.metrics.evaluation import Scores
 from batchrank.ranking.replay import Replayed, replay
-from batchrank.running.progress import Progress
 from batchrank.running.runner import Runner
+from batchrank.running.snapshot import Snapshot
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import make_spec
 from batchrank.spec.stagespec import StageSpec
@@ -65,7 +65,7 @@ class Trials:
         *,
         most_calls: int | None = None,
         say: Callable[[str], None],
-        tick: Callable[[Progress], None],
+        tick: Callable[[Snapshot], None],
     ) -> None:
         self.calls = 0
         """Calls for windows so far."""

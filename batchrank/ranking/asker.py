@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,15 +36,24 @@ class Asked:
     fault_kind: str | None = None
 
 
+STORED = "store"
+NOBODY = "none"
+
+
 @dataclass(slots=True)
 class Spent:
-    """What this process did: calls it paid for and calls it could save."""
+    """What this process did: calls it paid for and calls it could save.
+
+    `windows` are counted by how they ended and the URL of the server whose answer they were read
+    from: STORED where the store had it, NOBODY where none came.
+    """
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     saved: int = 0
     retries: int = 0
     seconds: float = 0.0
+    windows: Counter[tuple[Status, str]] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +169,8 @@ class Asker:
                     other = replace(other, status=Status.REPAIRED, notes=notes)
                 if used is None or other.status is not Status.FALLBACK:
                     used, outcome, fault = again, other, None
+        source = NOBODY if used is None else used.source or STORED
+        self.spent.windows[outcome.status, source] += 1
         said = (str(fault), fault.kind) if fault is not None else (None, None)
         return Asked(window, outcome, wanted, used, consulted, *said)
 
@@ -193,23 +205,26 @@ class Asker:
             if not self._calls_left:
                 raise BudgetSpentError("the calls that were allowed are spent")
             self._calls_left -= 1
-        answer = await self._call(prompt, call, priority)
+        answer, source = await self._call(prompt, call, priority)
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
         # Committed before it is used: what was paid for is never paid for twice.
-        return StoredAnswer(await self._store.add_answer(key, self._run, answer), answer)
+        number = await self._store.add_answer(key, self._run, answer)
+        return StoredAnswer(number, answer, source)
 
-    async def _call(self, prompt: Prompt, call: Call, priority: Priority) -> Answer:
-        unsent = 1
+    async def _call(self, prompt: Prompt, call: Call, priority: Priority) -> tuple[Answer, str]:
+        """The model's answer, and the URL of the server that gave it."""
+        unsent, source = 1, ""
 
-        def sent() -> None:
-            nonlocal unsent
+        def sent(url: str) -> None:
+            nonlocal unsent, source
+            source = url
             self._count_unsent(-unsent)
             self.spent.retries += not unsent
             unsent = 0
 
-        return await self._pool.answer(prompt, call, priority, sent)
+        return await self._pool.answer(prompt, call, priority, sent), source
 
     def _count_unsent(self, change: int) -> None:
         self._unsent += change

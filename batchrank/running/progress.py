@@ -1,18 +1,13 @@
-"""What a running job shows of itself, here and to others through a small file beside the store."""
+"""How far a running job is, in counts."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
-
-import orjson
+from dataclasses import dataclass, field
 
 from batchrank.formats.wording import counted
 from batchrank.ranking.asker import Spent
+from batchrank.running.snapshot import State
 from batchrank.values import Tally
 
 _MEANINGFUL = 5
@@ -27,7 +22,7 @@ class Progress:
     times are seconds of a monotonic clock.
     """
 
-    state: str = "starting"
+    state: State = "starting"
     started: float = field(default_factory=time.monotonic)
     now: float = field(default_factory=time.monotonic)
     lines: int = 0
@@ -39,6 +34,8 @@ class Progress:
     capacity: int = 0
     waits: str | None = None
     """Why nothing is sent: no server answers, or these are quiet hours."""
+    canaries_passed: bool | None = None
+    """Whether the judged queries came out no worse; None while they are not all ranked."""
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
 
@@ -70,29 +67,3 @@ class Progress:
             return None
         ranked = done - (self.share_read or 0.0) * self.known / self.lines
         return self.seconds * (1 - done) / ranked if ranked > 0 else None
-
-
-def status_path(store: Path) -> Path:
-    """Where the runner of `store` tells how far it is."""
-    return store.with_name(f"{store.name}.status")
-
-
-def write_status(store: Path, progress: Progress) -> None:
-    """Replace the status file at once; a status that can't be written is not worth a job."""
-    path = status_path(store)
-    scratch = path.with_name(f"{path.name}.new")
-    fields = {**asdict(progress), "process": os.getpid(), "written": time.time()}
-    fields |= {"seconds": progress.seconds, "seconds_left": progress.seconds_left}
-    fields["told"] = progress.told
-    with contextlib.suppress(OSError):
-        scratch.write_bytes(orjson.dumps(fields))
-        scratch.replace(path)
-
-
-def read_status(store: Path) -> dict[str, Any] | None:
-    """What the runner of `store` told last, None where there is nothing to read."""
-    try:
-        status: dict[str, Any] = orjson.loads(status_path(store).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
-    return status

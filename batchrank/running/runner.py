@@ -15,7 +15,6 @@ from batchrank.errors import (
     BatchrankError,
     RejectedError,
     StoppedError,
-    StoreError,
 )
 from batchrank.formats.lines import read_lines
 from batchrank.formats.wording import displayable
@@ -27,17 +26,19 @@ from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.running.night import deadline_of, hold_lock
-from batchrank.running.progress import Progress, write_status
+from batchrank.running.progress import Progress
+from batchrank.running.recorder import Recorder
+from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
+from batchrank.running.ticking import Ticking
 from batchrank.running.verdict import Report, conclude
 from batchrank.selection.filtering import restored, without
-from batchrank.serving.endpoints import Pool
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
 from batchrank.spec.deadline import Pace
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
-from batchrank.store.connection import file_number, is_there
+from batchrank.store.connection import is_there
 from batchrank.store.history import show_instead
 from batchrank.store.records import Run
 from batchrank.store.store import Store
@@ -47,7 +48,6 @@ GRACE_SECONDS = 25.0
 """How long a clean stop waits for calls in flight; Kubernetes kills after 30, systemd after 90."""
 _OPEN_QUERIES = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
-_TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class _Rerankers:
 class Runner:
     """One run of one job over the input at `source` (`-` for stdin) into `output`.
 
-    `say` gets a sentence for each thing worth telling, `tick` the progress every second. The run
+    `say` gets a sentence for each thing worth telling, `tick` a snapshot every second and one
+    at the end. The run
     stops, resumable, before it makes more than `most_calls` calls for windows.
     """
 
@@ -79,7 +80,7 @@ class Runner:
         retry_fallbacks: bool = False,
         most_calls: int | None = None,
         say: Callable[[str], None],
-        tick: Callable[[Progress], None],
+        tick: Callable[[Snapshot], None],
     ) -> None:
         self._spec = spec
         self._selection = spec.selection
@@ -90,14 +91,17 @@ class Runner:
         self._most_calls = most_calls
         self._say = say
         self._tick = tick
-        self._progress = Progress()
         self._stopping = Stopping()
         self._asker: Asker | None = None
         self._queries: set[asyncio.Task[None]] = set()
-        self._pool: Pool | None = None
+        self._recorder = Recorder(spec, source, output, self._queries)
         self._intake: Intake | None = None
         self._pace = Pace(None)
         self._canaries: Canaries | None = None
+
+    @property
+    def _progress(self) -> Progress:
+        return self._recorder.progress
 
     @property
     def is_stopping(self) -> bool:
@@ -143,8 +147,8 @@ class Runner:
             await hold_lock(spec, self._stopping, self._say, stack)
             self._store = store = await Store.open(spec.store, create=True)
             stack.push_async_callback(store.close)
-            ticker = asyncio.create_task(self._keep_ticking())
-            stack.push_async_callback(_end, ticker)
+            ticking = Ticking(self._recorder, spec.store, tick=self._tick, stop=self.stop)
+            await stack.enter_async_context(ticking)
             session = await stack.enter_async_context(Session(spec, templates, store, self._say))
             profile = session.remembered
             if profile is None:
@@ -162,11 +166,15 @@ class Runner:
                     deadline=deadline,
                 )
                 about(run=run.id, job=job.key.hex())
+                self._recorder.run, self._recorder.model = run.id, profile.model
                 order = self._order(job)
                 self._intake = Intake(self._source, spec.limit, store, run, job, order)
+                self._recorder.intake = self._intake
                 other = await self._rank_all(session, job, run, self._intake, resuming=resuming)
                 if other is None:
-                    return await self._finish(run, self._intake)
+                    report = await self._finish(run, self._intake)
+                    ticking.ended(report.exit_code, report.reasons)
+                    return report
                 self._say("the model server is not what it was last time: this is another job")
                 profile = other
 
@@ -178,6 +186,7 @@ class Runner:
             return None
         seconds = deadline - now
         self._pace = Pace(seconds)
+        self._recorder.deadline = deadline
         if seconds > 0:
             late = StoppedError("the time is up; queries that were open go on next time")
             asyncio.get_running_loop().call_later(seconds, self.stop, late)
@@ -244,7 +253,9 @@ class Runner:
         while self._queries:
             await self._stopping.unless(asyncio.wait(self._queries))
         if worse := await worse_canaries(self._store, run, canaries):
+            self._progress.canaries_passed = False
             raise RejectedError(f"{worse.reason}; the rest was not ranked")
+        self._progress.canaries_passed = True
 
     async def _new_queries(self, intake: Intake) -> AsyncIterator[NewQuery]:
         blocks = intake.blocks()
@@ -269,9 +280,8 @@ class Runner:
             re_ask=self._spec.re_ask,
         )
         asker = Asker(pool, self._store, run.id, manner, self._most_calls)
-        self._pool = pool
         self._asker = asker
-        self._progress.spent = asker.spent
+        self._recorder.pool, self._progress.spent = pool, asker.spent
         depth, selection = self._spec.deepest, self._selection
         size = profile.window_size
         full = Reranker(job.strategy, size, depth, job.cut, asker, selection)
@@ -306,8 +316,7 @@ class Runner:
         except BatchrankError as error:
             self.stop(error)
         else:
-            self._pace.finish(started)
-            self._count(ranked)
+            self._count(ranked, self._pace.finish(started))
 
     async def _in_time(self, new: NewQuery, reranker: Reranker, sequence: int) -> RankedQuery:
         """Rank a query, or give it up; its calls in flight are finished and kept all the same."""
@@ -332,12 +341,10 @@ class Runner:
             return False
         return self._pace.misses(self._intake.left + len(self._queries))
 
-    def _count(self, ranked: RankedQuery) -> None:
-        progress = self._progress
-        progress.finished += 1
-        progress.tally += ranked.tally
-        if is_hopeless(progress.tally, self._spec.max_fallback):
-            tally = progress.tally
+    def _count(self, ranked: RankedQuery, seconds: float) -> None:
+        self._recorder.finished(ranked, seconds)
+        tally = self._progress.tally
+        if is_hopeless(tally, self._spec.max_fallback):
             self.stop(
                 RejectedError(
                     f"{tally.bad} of the first {tally.windows} windows brought no usable ranking: "
@@ -358,43 +365,9 @@ class Runner:
             intake=intake,
             progress=self._progress,
         )
-        self._update_progress()
+        self._recorder.update()
         await self._store.end_run(run.id, report.exit_code, report.summary())
         if self._stopping.is_failure:
             assert self._stopping.reason is not None
             raise self._stopping.reason
         return report
-
-    async def _keep_ticking(self) -> None:
-        place = self._spec.store
-        opened = await asyncio.to_thread(file_number, place)
-        while True:
-            self._update_progress()
-            self._tick(self._progress)
-            await asyncio.to_thread(write_status, place, self._progress)
-            if await asyncio.to_thread(file_number, place) != opened:
-                self.stop(
-                    StoreError(
-                        f"store {place} was deleted or replaced while it was in use: what this run "
-                        "committed is lost; run the same command again"
-                    )
-                )
-            await asyncio.sleep(_TICK_SECONDS)
-
-    def _update_progress(self) -> None:
-        progress = self._progress
-        progress.now = time.monotonic()
-        if self._pool is not None:
-            progress.in_flight = self._pool.in_flight
-            progress.capacity = self._pool.capacity
-            progress.waits = self._pool.waits
-        if self._intake is not None:
-            progress.lines = self._intake.lines
-            progress.known = self._intake.known
-            progress.open = len(self._queries) + self._intake.left
-            progress.share_read = self._intake.share_read
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])

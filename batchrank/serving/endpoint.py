@@ -11,6 +11,7 @@ from batchrank.clock import Clock
 from batchrank.errors import BadResponseError, FatalServerError, StoppedError
 from batchrank.serving.breaker import Breaker
 from batchrank.serving.capacity import Capacity
+from batchrank.serving.served import EndpointState, Served
 from batchrank.serving.trial import proves
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
@@ -46,6 +47,7 @@ class Endpoint:
         self.weight = weight
         self.breaker = Breaker(is_open=not proved)
         self.in_flight = 0
+        self.served = Served()
         self.is_lost = False
         """It can't serve this job any more."""
         self.cap: int | None = None
@@ -71,6 +73,23 @@ class Endpoint:
             return 0
         limit = self.capacity.limit
         return limit if self.cap is None else min(limit, self.cap)
+
+    @property
+    def state(self) -> EndpointState:
+        """How it stands now."""
+        served = self.served
+        return EndpointState(
+            self.url,
+            "lost" if self.is_lost else "resting" if self.breaker.is_open else "well",
+            self.limit,
+            self.in_flight,
+            served.answered,
+            served.failed,
+            served.prompt_tokens,
+            served.completion_tokens,
+            served.seconds,
+            tuple(served.latencies),
+        )
 
     async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
         """Send `prompt` once; `call` is what the reference makes of it.

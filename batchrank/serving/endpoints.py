@@ -20,6 +20,7 @@ from batchrank.errors import (
 )
 from batchrank.serving.backoff import delay_of, next_delay
 from batchrank.serving.endpoint import Endpoint
+from batchrank.serving.served import EndpointState
 from batchrank.serving.slots import Priority, Slots
 from batchrank.values import Answer, Prompt
 
@@ -81,6 +82,11 @@ class Pool:
         return self._slots.in_flight
 
     @property
+    def states(self) -> tuple[EndpointState, ...]:
+        """Each server as it stands now."""
+        return tuple(endpoint.state for endpoint in self._endpoints)
+
+    @property
     def waits(self) -> str | None:
         """Why nothing is sent at all; None while it is."""
         if self._held is not None:
@@ -134,18 +140,19 @@ class Pool:
         return self._endpoints[0].backend.encode(prompt)
 
     async def answer(
-        self, prompt: Prompt, call: Call, priority: Priority, sent: Callable[[], None]
+        self, prompt: Prompt, call: Call, priority: Priority, sent: Callable[[str], None]
     ) -> Answer:
         """The answer to `prompt`, of which `call` is the reference's encoding.
 
-        `sent` is called each time it is sent. Raises ServerError where the request can't be
-        answered though servers are well, StoppedError where `stop` was called or no server is left.
+        `sent` is called with a server's URL each time it is sent there. Raises ServerError where
+        the request can't be answered though servers are well, StoppedError where `stop` was called
+        or no server is left.
         """
         attempts, forgiven, growth = 0, 0, 1
         avoid: Endpoint | None = None
         while True:
             async with self._slots.slot(priority, avoid) as endpoint:
-                sent()
+                sent(endpoint.url)
                 try:
                     return await self._attempt(endpoint, prompt, call, self._timeout * growth)
                 except ServerError as error:
@@ -180,9 +187,11 @@ class Pool:
         try:
             answer = await endpoint.send(prompt, call, seconds)
         except FatalServerError as error:
+            endpoint.served.failed += 1
             self._lose(endpoint, error)
             raise
         except ServerError as error:
+            endpoint.served.failed += 1
             if error.retryable:
                 self._failed(endpoint, error, generation)
             else:
@@ -192,6 +201,7 @@ class Pool:
             self.stop(error)
             raise
         breaker.succeeded()
+        endpoint.served.add(answer)
         now = self._clock.now()
         capacity.answered(now, now - began, full=endpoint.in_flight >= limit)
         if capacity.limit > limit:

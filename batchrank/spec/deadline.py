@@ -95,8 +95,8 @@ class Pace:
         """Note that a query starts; what is returned is for `finish`."""
         return monotonic()
 
-    def finish(self, started: float) -> None:
-        """Note that a query that started then is finished."""
+    def finish(self, started: float) -> float:
+        """Note that a query that started then is finished; the seconds it took."""
         now = monotonic()
         seconds = now - started
         self._finished += 1
@@ -107,6 +107,7 @@ class Pace:
             error = seconds - self._mean
             self._deviation += _SMOOTHING * 2 * (abs(error) - self._deviation)
             self._mean += _SMOOTHING * error
+        return seconds
 
     def misses(self, unfinished: int) -> bool:
         """Whether so many queries will not be finished in time, at the pace since the first was."""

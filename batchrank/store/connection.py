@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import aiosqlite
@@ -104,6 +104,15 @@ def file_number(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
+
+
+def size_of(path: Path) -> int:
+    """Bytes that a store takes on its disk, with what is not yet in its one file."""
+    found = 0
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            found += file.stat().st_size
+    return found
 
 
 def _prepare(path: Path, create: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from batchrank.values import Answer, QueryStatus, Tally
@@ -10,10 +10,14 @@ from batchrank.values import Answer, QueryStatus, Tally
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer and its number, by which rankings refer to it."""
+    """An answer and its number, by which rankings refer to it.
+
+    `source` is the URL of the server that gave it just now, empty where the store had it.
+    """
 
     number: int
     answer: Answer
+    source: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

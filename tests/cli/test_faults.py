@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.running.progress import read_status
+from batchrank.running.status import read_status
 from batchrank.store.lock import store_lock
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
@@ -121,7 +121,7 @@ def test_a_signal_ends_a_run_that_waits_for_a_silent_pipe(
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        until(lambda: (read_status(store) or {}).get("state") == "ranking")
+        until(lambda: (status := read_status(store)) and status.state == "ranking")
         process.send_signal(number)
         # The pipe stays open and silent: only the signal can end this.
         assert process.wait(timeout=20) == 75

@@ -132,7 +132,9 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def ask(acting: Acting, text: str = "Rank.", sent: Callable[[], None] = int) -> Answer:  # type: ignore[assignment]
+async def ask(
+    acting: Acting, text: str = "Rank.", sent: Callable[[str], None] = lambda url: None
+) -> Answer:
     """The pool's answer to one prompt."""
     asked = prompt(text)
     return await acting.pool.answer(asked, acting.pool.encode(asked), (0, 0), sent)

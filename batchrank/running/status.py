@@ -1,0 +1,42 @@
+"""The status file beside a store: a running job's latest snapshot, for other processes."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import cache
+from pathlib import Path
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from batchrank.running.snapshot import Snapshot
+
+
+def status_path(store: Path) -> Path:
+    """Where the runner of `store` tells how far it is."""
+    return store.with_name(f"{store.name}.status")
+
+
+def write_status(store: Path, snapshot: Snapshot) -> None:
+    """Replace the status file at once; a status that can't be written is not worth a job."""
+    path = status_path(store)
+    scratch = path.with_name(f"{path.name}.new")
+    with contextlib.suppress(OSError):
+        scratch.write_bytes(orjson.dumps(snapshot))
+        scratch.replace(path)
+
+
+def read_status(store: Path) -> Snapshot | None:
+    """What the runner of `store` told last.
+
+    None where there is nothing to read, or another version of batchrank wrote it in its own way.
+    """
+    try:
+        return _adapter().validate_json(status_path(store).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+@cache
+def _adapter() -> TypeAdapter[Snapshot]:
+    return TypeAdapter(Snapshot)

@@ -1,0 +1,121 @@
+"""The snapshot of a run: drawn from a real one, kept beside the store, read again whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import orjson
+import pytest
+
+from batchrank.errors import NoServerError
+from batchrank.running.runner import Runner
+from batchrank.running.snapshot import Snapshot
+from batchrank.running.status import read_status, status_path, write_status
+from batchrank.running.trace import Done, Trace
+from batchrank.spec.jobspec import JobSpec
+from batchrank.values import QueryStatus, Status
+from scripts.judge import JudgeServer
+from tests.cli.running import judge, requests, written
+from tests.snapshots import SNAPSHOT
+
+
+def _runner(folder: Path, server: JudgeServer, seen: list[Snapshot], **settings: object) -> Runner:
+    source = written(folder / "in.jsonl", requests(queries=30, candidates=12))
+    spec = JobSpec.model_validate(
+        {
+            "store": folder / "store.sqlite",
+            "base_url": server.url,
+            "window_size": 6,
+            "max_fallback": 1,
+            **settings,
+        }
+    )
+    return Runner(
+        spec,
+        str(source),
+        str(folder / "out.jsonl"),
+        fresh=False,
+        say=lambda text: None,
+        tick=seen.append,
+    )
+
+
+async def test_a_run_draws_what_it_did(tmp_path: Path) -> None:
+    seen: list[Snapshot] = []
+    async with judge(requests(queries=30, candidates=12)) as server:
+        report = await _runner(tmp_path, server, seen, deadline="23:59").run()
+    last = seen[-1]
+    assert (last.state, last.exit_code, last.run) == ("ended", 0, 1)
+    assert (last.lines, last.known, last.finished, last.open) == (30, 0, 30, 0)
+    assert last.share_done == 1.0
+    assert last.queries == {"ok": 30}
+    assert last.windows == report.totals.tally
+    assert [(one.status, one.source, one.count) for one in last.window_counts] == [
+        (Status.OK, server.url, 90)
+    ]
+    (endpoint,) = last.endpoints
+    assert (endpoint.url, endpoint.health, endpoint.answered) == (server.url, "well", 90)
+    assert last.calls == sum(last.latencies) == sum(endpoint.latencies) == 90
+    assert endpoint.prompt_tokens == last.prompt_tokens > 0
+    assert [gate.passed for gate in last.gates] == [True, True]
+    assert last.deadline is not None
+    assert last.store_bytes > 0
+    assert len(last.recent) == 20
+    latest = last.recent[0]
+    assert (latest.status, latest.windows, latest.candidates) == (QueryStatus.OK, 3, 12)
+    assert len(latest.top) == 10
+    assert latest.top[0].docid == f"{latest.qid}-d{latest.top[0].was}"
+    assert latest.risen == sum(move.was > 10 for move in latest.top)
+    assert await asyncio.to_thread(read_status, tmp_path / "store.sqlite") == last
+
+
+async def test_windows_are_counted_by_where_their_answers_came_from(tmp_path: Path) -> None:
+    seen: list[Snapshot] = []
+    async with judge(requests(queries=30, candidates=12)) as server:
+        await _runner(tmp_path, server, seen).run()
+        # Another way to put winners together: the segments' answers are in the store already.
+        await _runner(tmp_path, server, seen, merge_passes="forward,reverse").run()
+    counts = {(one.status, one.source): one.count for one in seen[-1].window_counts}
+    assert counts[Status.OK, "store"] >= 60
+    assert sum(counts.values()) == 120
+    assert seen[-1].calls == counts[Status.OK, server.url]
+
+
+async def test_a_run_that_fails_tells_why_in_its_last_snapshot(tmp_path: Path) -> None:
+    seen: list[Snapshot] = []
+    async with judge([]) as server:
+        pass  # it is gone again
+    with pytest.raises(NoServerError) as failure:
+        await _runner(tmp_path, server, seen, wait_for_server="1s").run()
+    assert (seen[-1].state, seen[-1].exit_code) == ("ended", 4)
+    assert seen[-1].reasons == (str(failure.value),)
+
+
+def test_a_status_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    assert read_status(store) is None
+    write_status(store, SNAPSHOT)
+    assert read_status(store) == SNAPSHOT
+    text = status_path(store).read_bytes()
+    for broken in (b"", text[:-9], b"[]", orjson.dumps({**orjson.loads(text), "state": "unheard"})):
+        status_path(store).write_bytes(broken)
+        assert read_status(store) is None
+
+
+def test_rates_are_those_of_the_last_minute() -> None:
+    trace = Trace(1000.0)
+    for second in range(1, 181):
+        calls = 10 * min(second, 120) + 2 * max(0, second - 120)
+        rates = trace.add(Done(1000.0 + second, second, calls, 0, 0))
+    assert (rates.queries, rates.calls) == (1.0, 2.0)
+
+
+def test_a_trace_of_any_length_has_few_points_and_all_calls() -> None:
+    trace = Trace(0.0)
+    for second in range(1, 10_001):
+        trace.add(Done(float(second), 0, 5 * second, 0, 0))
+    points = trace.calls_a_second
+    assert 50 <= len(points) <= 120
+    assert set(points) == {5.0}
+    assert 10_000 - trace.step <= len(points) * trace.step <= 10_000
