@@ -13,32 +13,42 @@ PROBE_SECONDS = 2.0
 """How long a port may take to answer: a server on this machine is there at once or not at all."""
 
 
+_LISTS = {"ollama": ("/api/tags", "models", "name"), "openai": ("/v1/models", "data", "id")}
+"""Where a backend's server lists its models: path, key of the list, key of a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server may be: it is one if the object at `path` holds `key`."""
+    """Where a server may be: it is one if it lists its models as a `backend`'s server does."""
 
     name: str
-    port: int
+    url: str
     backend: str = "openai"
-    path: str = "/v1/models"
-    key: str = "data"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A server that answered: the backend (`ollama` or `openai`) that talks to it at `url`."""
+    """A server that answered: the backend (`ollama` or `openai`) that talks to it at `url`.
+
+    `models` are the names it lists.
+    """
 
     name: str
     backend: str
     url: str
+    models: tuple[str, ...] = ()
+
+
+def _here(name: str, port: int, backend: str = "openai") -> Place:
+    return Place(name, f"http://127.0.0.1:{port}", backend)
 
 
 PLACES = (
-    Place("Ollama", 11434, backend="ollama", path="/api/version", key="version"),
-    Place("vLLM", 8000),
-    Place("llama.cpp", 8080),
-    Place("llama.cpp", 9931),
-    Place("LM Studio", 1234),
+    _here("Ollama", 11434, "ollama"),
+    _here("vLLM", 8000),
+    _here("llama.cpp", 8080),
+    _here("llama.cpp", 9931),
+    _here("LM Studio", 1234),
 )
 """The ports that servers listen on by default, the preferred first."""
 
@@ -51,10 +61,9 @@ async def discover(
     Raises:
         NoServerError: there is none; says what to do.
     """
-    answers = await asyncio.gather(*(_look(place, seconds) for place in places))
-    found = tuple(answer for answer in answers if answer is not None)
+    found = await look(places, seconds=seconds)
     if not found:
-        ports = ", ".join(str(place.port) for place in places)
+        ports = ", ".join(place.url.rpartition(":")[2] for place in places)
         raise NoServerError(
             f"No model server answers on this machine (ports {ports}). Either start one, for "
             "example with `ollama serve`; or say where one is with --base-url URL; or run a model "
@@ -63,12 +72,27 @@ async def discover(
     return found
 
 
+async def look(
+    places: Sequence[Place] = PLACES, *, seconds: float = PROBE_SECONDS
+) -> tuple[Found, ...]:
+    """The model servers at `places`, in their order; none where none answers."""
+    answers = await asyncio.gather(*(_look(place, seconds) for place in places))
+    return tuple(answer for answer in answers if answer is not None)
+
+
 async def _look(place: Place, seconds: float) -> Found | None:
-    http = Http(f"http://127.0.0.1:{place.port}")
+    path, key, name = _LISTS[place.backend]
+    http = Http(place.url)
     try:
-        answer = await http.get(place.path, seconds)
+        answer = await http.get(path, seconds)
     except ServerError:
         return None
     finally:
         await http.close()
-    return Found(place.name, place.backend, http.url) if place.key in answer else None
+    if key not in answer:
+        return None
+    listed = answer[key]
+    rows = listed if isinstance(listed, list) else []
+    names = [row.get(name) for row in rows if isinstance(row, dict)]
+    models = tuple(one for one in names if isinstance(one, str))
+    return Found(place.name, place.backend, http.url, models)

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Place] = {
     "run": Place(RUN, "batchrank.cli.run:run"),
     "check": Place(RUN, "batchrank.cli.check:check"),
     "doctor": Place(RUN, "batchrank.cli.check:doctor"),
+    "init": Place(RUN, "batchrank.cli.start:init"),
     "systemd-unit": Place(RUN, "batchrank.cli.schedule:systemd_unit"),
     "status": Place(LOOK, "batchrank.cli.look:status"),
     "inspect": Place(LOOK, "batchrank.cli.inspect:inspect"),

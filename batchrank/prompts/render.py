@@ -44,7 +44,9 @@ class QueryTexts:
         self.query = cut.counter.cut(query, MAX_QUERY_TOKENS)
         longest = cut.max_doc_tokens * _LONGEST_LOOK
         self._shown = {
-            document.docid: cut.counter.cut(neutral(_text(document)[:longest]), cut.max_doc_tokens)
+            document.docid: cut.counter.cut(
+                neutral(document_text(document)[:longest]), cut.max_doc_tokens
+            )
             for document in request.candidates[:depth]
         }
 
@@ -73,7 +75,8 @@ def text_of(prompt: Prompt) -> str:
             return "\n".join(f"{query}\n{document}" for document in documents)
 
 
-def _text(document: Document) -> str:
+def document_text(document: Document) -> str:
+    """What a document says: its title, where it has one of its own, above its text."""
     if not document.title or document.title == document.text:
         return document.text
     return f"{document.title}\n{document.text}"

@@ -14,26 +14,26 @@ from tests.backends.servers import raw, read_request, scripted
 MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
 
 
-def ollama(port: int) -> Place:
-    return Place("Ollama", port, backend="ollama", path="/api/version", key="version")
+def at(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 async def test_the_order_of_places_is_kept() -> None:
     async with (
         scripted(MODELS) as vllm,
-        scripted({"/api/version": {"version": "0.13"}}) as native,
+        scripted({"/api/tags": {"models": [{"name": "a"}, {"name": "b"}, 3]}}) as native,
         scripted({"/v1/models": {"error": "no"}}) as other,
         scripted({}) as site,
     ):
         places = (
-            ollama(native.port),
-            Place("other", other.port),
-            Place("site", site.port),
-            Place("vLLM", vllm.port),
+            Place("Ollama", native.url, "ollama"),
+            Place("other", other.url),
+            Place("site", site.url),
+            Place("vLLM", vllm.url),
         )
         assert await discover(places, seconds=10) == (
-            Found("Ollama", "ollama", native.url),
-            Found("vLLM", "openai", vllm.url),
+            Found("Ollama", "ollama", native.url, ("a", "b")),
+            Found("vLLM", "openai", vllm.url, ("m",)),
         )
         assert [found.name for found in await discover(places[::-1], seconds=10)] == [
             "vLLM",
@@ -48,7 +48,7 @@ async def test_a_port_that_hangs_is_left_behind() -> None:
 
     async with raw(hang) as url:
         with pytest.raises(NoServerError):
-            await discover([Place("stuck", int(url.rpartition(":")[2]))], seconds=0.05)
+            await discover([Place("stuck", url)], seconds=0.05)
 
 
 async def test_none_found_names_the_ways_to_go_on() -> None:
@@ -56,7 +56,7 @@ async def test_none_found_names_the_ways_to_go_on() -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(NoServerError) as caught:
-            await discover([ollama(port), Place("vLLM", port)])
+            await discover([Place("Ollama", at(port), "ollama"), Place("vLLM", at(port))])
     message = str(caught.value)
     for way in ("ollama serve", "--base-url", "--backend embedded --model-path FILE.gguf"):
         assert way in message
@@ -64,5 +64,5 @@ async def test_none_found_names_the_ways_to_go_on() -> None:
 
 
 def test_the_default_places() -> None:
-    assert [place.port for place in PLACES] == [11434, 8000, 8080, 9931, 1234]
+    assert [place.url for place in PLACES] == [at(port) for port in (11434, 8000, 8080, 9931, 1234)]
     assert [place.backend for place in PLACES] == ["ollama", *["openai"] * 4]

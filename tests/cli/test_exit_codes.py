@@ -137,7 +137,7 @@ def test_no_server_at_an_address(source: Path, tmp_path: Path, nowhere: str) -> 
 def test_no_server_on_this_machine_leaves_three_ways(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place("vLLM", _free_port())
+    place = Place("vLLM", f"http://127.0.0.1:{_free_port()}")
     monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, (place,)))
     said = _says_one_line(batchrank("run", source, "--store", tmp_path / "store"), 4)
     for way in ("ollama serve", "--base-url URL", "--backend embedded --model-path"):
@@ -147,8 +147,7 @@ def test_no_server_on_this_machine_leaves_three_ways(
 def test_a_server_on_this_machine_is_found_and_named(
     source: Path, tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = int(server.url.rpartition(":")[2])
-    places = (Place("LM Studio", _free_port()), Place("vLLM", port))
+    places = (Place("LM Studio", f"http://127.0.0.1:{_free_port()}"), Place("vLLM", server.url))
     monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, places))
     ended = batchrank("run", source, "--store", tmp_path / "store")
     assert ended.code == 0, ended.err
