@@ -8,6 +8,8 @@ import orjson
 
 Json = dict[str, object]
 """A JSON object."""
+_MOST = 1_000_000_000
+"""Of tokens or slots: what is beyond is nonsense, and sums of it would leave SQLite's integers."""
 
 
 def parse(body: bytes | str) -> object:
@@ -36,9 +38,10 @@ def text(value: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A number of things: a non-negative integer, or None."""
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return value if number and isinstance(value, int) and value >= 0 else None
+    """A number of things: a non-negative integer that there can be so many of, or None."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= _MOST else None
 
 
 def number(value: object) -> float | None:

@@ -19,6 +19,7 @@ from batchrank.formats.rows import encode_jsonl
 from batchrank.formats.wording import one_line, printable
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.running.results import make_row
+from batchrank.spec.fields import MANY, MOST
 from batchrank.store.history import on_line
 from batchrank.store.records import Run
 from batchrank.store.store import Store
@@ -33,11 +34,20 @@ def inspect(
     ] = None,
     line: Annotated[
         int | None,
-        typer.Option("--line", min=1, help="Line of the input, where a failed one has no qid."),
+        typer.Option(
+            "--line",
+            callback=options.within("--line", 1, MOST),
+            help="Line of the input, where a failed one has no qid.",
+        ),
     ] = None,
     store: options.StoreFile = Path("batchrank.sqlite"),
     number: options.RunNumber = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Documents shown.")] = 20,
+    top_k: Annotated[
+        int,
+        typer.Option(
+            "--top-k", callback=options.within("--top-k", 1, MANY), help="Documents shown."
+        ),
+    ] = 20,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Show one query: where each document came from, and every window with its raw answer.

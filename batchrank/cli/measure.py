@@ -37,6 +37,7 @@ from batchrank.measuring.runs import MeasuredRun, is_store, read_run, read_store
 from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Scored, parse_measures
 from batchrank.metrics.significance import Test
+from batchrank.spec.fields import MANY
 from batchrank.spec.jobspec import Cost
 from batchrank.spec.loading import load_spec
 
@@ -124,7 +125,13 @@ def compare_command(
     measure: Measures = None,
     test: TestName = "randomisation",
     cutoff: Annotated[
-        int, typer.Option("--cutoff", min=1, help="Of overlap@k, without --qrels.")
+        int,
+        typer.Option(
+            "--cutoff",
+            metavar="K",
+            callback=options.within("--cutoff", 1, MANY),
+            help="Of overlap@K, without --qrels.",
+        ),
     ] = 10,
     noise: Annotated[
         str | None,
@@ -190,7 +197,7 @@ def _test(name: str) -> Test:
 
 
 def _read(source: Path, number: int | None, wanted: Container[str] | None) -> MeasuredRun:
-    named = re.fullmatch(r"(.+)#(\d+)", str(source))
+    named = re.fullmatch(r"(.+)#([0-9]{1,12})", str(source))
     if named and not source.exists():
         if number is not None:
             raise UsageError(f"{source} names a run already: leave --run out")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from batchrank.errors import UsageError
+from batchrank.spec.fields import MOST
 from batchrank.spec.jobspec import JobSpec
+
+Callback = Callable[[object], object]
 
 _GENERAL = "Files"
 _MODEL = "Model server"
@@ -28,8 +33,30 @@ def _option(field: str, *names: str, panel: str, metavar: str | None = None) -> 
         help=f"{described.description}{shown}",
         rich_help_panel=panel,
         metavar=metavar,
+        callback=_checked(names[0], described.metadata),
         show_default=False,
     )
+
+
+def within(flag: str, least: float, most: float) -> Callback:
+    """A callback for typer: UsageError where a value is not from `least` to `most`, as NaN is."""
+
+    def checked(value: object) -> object:
+        if isinstance(value, int | float) and not least <= value <= most:
+            bound = f"at most {most:.15g}" if value > most else f"at least {least:.15g}"
+            raise UsageError(f"{flag} must be {bound}, got {value!r:.60}")
+        return value
+
+    return checked
+
+
+def _checked(flag: str, bounds: Sequence[object]) -> Callback | None:
+    """A setting's own bounds, where it has two: not every command makes a job spec of its flags."""
+    least, most = (
+        next((getattr(one, end) for one in bounds if hasattr(one, end)), None)
+        for end in ("ge", "le")
+    )
+    return None if least is None or most is None else within(flag, least, most)
 
 
 def _text(value: object) -> str:
@@ -64,7 +91,13 @@ SpecFile = Annotated[
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 RunNumber = Annotated[
     int | None,
-    typer.Option("--run", metavar="ID", help="Which run (default the latest).", show_default=False),
+    typer.Option(
+        "--run",
+        metavar="ID",
+        callback=within("--run", 1, MOST),
+        help="Which run (default the latest).",
+        show_default=False,
+    ),
 ]
 StoreFile = Annotated[Path, typer.Option("--store", help="SQLite store of the job.")]
 

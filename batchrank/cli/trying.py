@@ -9,12 +9,14 @@ from typing import Annotated, TypeVar
 import typer
 
 from batchrank.cli.loop import run_loop
+from batchrank.cli.options import within
 from batchrank.cli.paths import check_export, check_output
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.talk import Talk
 from batchrank.errors import StoppedError, UsageError
 from batchrank.measuring.sampling import Sample
 from batchrank.measuring.trials import Trials
+from batchrank.spec.fields import MANY
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -26,7 +28,12 @@ TrialStore = Annotated[
     ),
 ]
 SampleSize = Annotated[
-    int, typer.Option("--sample", min=1, help="Queries that are tried, from all over the file.")
+    int,
+    typer.Option(
+        "--sample",
+        callback=within("--sample", 1, MANY),
+        help="Queries that are tried, from all over the file.",
+    ),
 ]
 STORE = Path("batchrank-trials.sqlite")
 _MODEL = ("base_url", "backend", "model", "model_path", "api_key_env", "concurrency")

@@ -44,6 +44,7 @@ from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
 from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
 from batchrank.metrics.evaluation import parse_measures
+from batchrank.spec.fields import MANY, MOST
 from batchrank.spec.loading import load_spec
 
 _TUNED = Path("tuned.toml")
@@ -101,12 +102,20 @@ def tune_command(
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option("--budget", min=1, metavar="CALLS", help="Most calls for windows.")
+        int | None,
+        typer.Option(
+            "--budget",
+            metavar="CALLS",
+            callback=options.within("--budget", 1, MOST),
+            help="Most calls for windows.",
+        ),
     ] = None,
     generated_weight: Annotated[
         float,
         typer.Option(
-            "--generated-weight", min=0, help="What a generated token costs, in prompt tokens."
+            "--generated-weight",
+            callback=options.within("--generated-weight", 0, MANY),
+            help="What a generated token costs, in prompt tokens.",
         ),
     ] = 10,
     sample: SampleSize = 50,
@@ -159,7 +168,12 @@ def label_command(
         typer.Option("--corrected", metavar="FILE", help="Take back the labels a person checked."),
     ] = None,
     check: Annotated[
-        float, typer.Option("--check", min=0, max=1, help="Share marked for a person to check.")
+        float,
+        typer.Option(
+            "--check",
+            callback=options.within("--check", 0, 1),
+            help="Share marked for a person to check.",
+        ),
     ] = 0.2,
     sample: SampleSize = 50,
     store: TrialStore = STORE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from batchrank.metrics.significance import Difference, paired_difference
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.spec.stagespec import StageSpec
+from batchrank.spec.tables import read_toml
 
 MEASURE = "nDCG@10"
 AS_GIVEN = "the job as given"
@@ -88,10 +88,7 @@ class Tuning:
 
 def read_grid(path: Path) -> tuple[Axes, ...]:
     """Read the `[[try]]` tables of a TOML file; raises UsageError."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"grid {quoted(path)} can't be read: {error}") from error
+    values = read_toml(path, "grid")
     tables = values.pop("try", None)
     if values or not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise UsageError(f"grid {quoted(path)}: expected [[try]] tables and nothing else")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+Place = tuple[int | str, ...]
+
 _WORDS = {
-    "greater_than_equal": "must be at least {ge:g}",
-    "greater_than": "must be more than {gt:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "greater_than_equal": "must be at least {ge:.15g}",
+    "greater_than": "must be more than {gt:.15g}",
+    "less_than_equal": "must be at most {le:.15g}",
     "literal_error": "must be {expected}",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of fewer digits",
     "int_from_float": "must be a whole number",
     "int_type": "must be a whole number",
     "float_parsing": "must be a number",
@@ -23,30 +26,80 @@ _WORDS = {
     "string_type": "must be a text",
     "is_instance_of": "must be a text",
     "path_type": "must be a path",
+    "tuple_type": "must be a list",
+    "mapping_type": "must be a table",
+    "dict_type": "must be a table",
+    "date_type": "must be a day such as 2026-01-31",
+    "date_parsing": "must be a day such as 2026-01-31",
+    "date_from_datetime_parsing": "must be a day such as 2026-01-31",
+    "date_from_datetime_inexact": "must be a day such as 2026-01-31",
+    "missing": "is missing",
 }
+_LONG_BITS = 200
+_METADATA = ("allow", "deny")
+"""Tables of a filter whose values are those of documents, which may be empty."""
 
 
-def complaint(error: ValidationError, flags: Container[str]) -> str:
+def complaint(error: ValidationError, flags: Container[str], where: str = "") -> str:
     """The first thing that is wrong; `flags` are the settings that were given as flags.
 
     A whole setting is named: `--window-size must be at least 2, got 1`, or `window_size ...` where
-    it stands in a job spec. What settings are to each other is said in the validator's own words.
+    it stands in the job spec that `where` names. What settings are to each other is said in the
+    validator's own words.
     """
     first = error.errors()[0]
-    where, value = first["loc"], first["input"]
-    if not where:
-        return first["msg"].removeprefix("Value error, ")
-    name = _name(where, flags)
+    place, value = first["loc"], first["input"]
     if first["type"] == "value_error":
-        return f"{name} {value}: {first['msg'].removeprefix('Value error, ')}"
+        said = first["msg"].removeprefix("Value error, ")
+        if not place:
+            return said
+        got = "" if isinstance(value, dict | list | tuple) else f" {value}"
+        return f"{_name(place, flags, where)}{got}: {said}"
     context: Mapping[str, Any] = first.get("ctx", {})
-    words = _WORDS.get(first["type"])
-    return f"{name} {words.format(**context) if words else first['msg']}, got {value!r}"
+    words = _WORDS.get(first["type"], "can't be used").format(**context)
+    got = "" if first["type"] == "missing" else f", got {_told(value)}"
+    return f"{_name(place, flags, where)} {words}{got}"
 
 
-def _name(where: tuple[int | str, ...], flags: Container[str]) -> str:
-    top = str(where[0])
+def unreadable_text(
+    values: Mapping[str, object], flags: Container[str] = (), where: str = ""
+) -> str | None:
+    """What is wrong with the first text that is empty, or that no file or server can be named by.
+
+    None where there is none.
+    """
+    for place, value in _parts(values, ()):
+        if value in ("", [], ()) and not any(name in place for name in _METADATA):
+            return f"{_name(place, flags, where)} is empty: give a value, or leave it out"
+        if isinstance(value, str) and "\0" in value:
+            return f"{_name(place, flags, where)} holds a NUL character, got {_told(value)}"
+    return None
+
+
+def _parts(value: object, place: Place) -> Iterator[tuple[Place, object]]:
+    yield place, value
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _parts(one, (*place, key))
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value):
+            yield from _parts(one, (*place, number))
+
+
+def _name(place: Place, flags: Container[str], where: str) -> str:
+    top = str(place[0])
     if top in flags:
         return f"--{top.replace('_', '-')}"
-    # Of an entry of a list, as of [[stage]], people count from 1.
-    return " ".join(str(part + 1 if isinstance(part, int) else part) for part in where)
+    # Of an entry of a list, as of [[stage]], people count from 1. A name in brackets, as `str`,
+    # is pydantic's own for one of several types.
+    name = " ".join(str(part + 1 if isinstance(part, int) else part) for part in place)
+    return f"{where}: {name}" if where else name
+
+
+def _told(value: object) -> str:
+    """A value, cut where it is long."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, int) and value.bit_length() > _LONG_BITS:
+        return "a far larger number"  # Python itself refuses to write one of thousands of digits
+    return f"{value!r:.60}"

@@ -10,6 +10,7 @@ from time import monotonic
 from batchrank.errors import UsageError
 
 _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
+_LONGEST_SECONDS = 3650 * 86_400.0
 _SAME_NIGHT_SECONDS = 23 * 3600.0
 """A job that starts every day is in its next night by then; an hour is left for a late start."""
 _ENOUGH_TO_JUDGE = 8
@@ -33,7 +34,10 @@ def parse_duration(text: str) -> float:
     if found is None or not any(found.groups()):
         raise UsageError(f"{text!r} is no duration: write it like 14d, 3h, 1h30m or 45s")
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return days * 86_400 + hours * 3600 + minutes * 60 + seconds
+    total = days * 86_400 + hours * 3600 + minutes * 60 + seconds
+    if total > _LONGEST_SECONDS:
+        raise UsageError(f"the duration {text[:60]!r} is too long: at most 3650d")
+    return total
 
 
 @dataclass(frozen=True, slots=True)

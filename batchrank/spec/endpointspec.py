@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from batchrank.spec.fields import Number, Switch
+
 
 class EndpointSpec(BaseModel):
     """An `[[endpoint]]` of a job spec; what is left out is as for the whole job."""
@@ -13,9 +15,9 @@ class EndpointSpec(BaseModel):
     base_url: str | None = Field(default=None, description="Its address.")
     model: str | None = Field(default=None, description="Its own name for the model.")
     api_key_env: str | None = Field(default=None, description="Variable with its API key.")
-    weight: float = Field(
+    weight: Number = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="Its share beside the others."
     )
-    equal: bool = Field(
+    equal: Switch = Field(
         default=False, description="Take its model for the others' whatever it discloses."
     )

@@ -20,20 +20,25 @@ from pydantic import (
 from batchrank.keys import job_key
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
+from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
 from batchrank.spec.quiet import parse_quiet_hours
 from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
 
+_SHARE = "write a share such as 5% or 0.05"
+
 
 def _fraction(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(_SHARE)
     try:
         if isinstance(value, str) and value.strip().endswith("%"):
             return float(value.strip()[:-1]) / 100
         number = float(value) if isinstance(value, str | int | float) else 0.0
     except ValueError:
-        raise ValueError("write a share such as 5% or 0.05") from None
+        raise ValueError(_SHARE) from None
     if 1 < number <= 100:
         raise ValueError(f"write {number:g}% or {number / 100:g}")
     return value
@@ -67,10 +72,10 @@ class Cost(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    gpu_hour: float = Field(
+    gpu_hour: Number = Field(
         gt=0, allow_inf_nan=False, description="Price of one GPU for an hour, in any currency."
     )
-    gpus: int = Field(default=1, ge=1, description="GPUs that the job keeps busy.")
+    gpus: Whole = Field(default=1, ge=1, le=MANY, description="GPUs that the job keeps busy.")
 
 
 class JobSpec(StageSpec, SelectionSpec):
@@ -86,7 +91,9 @@ class JobSpec(StageSpec, SelectionSpec):
         default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."
     )
     format: Literal["jsonl", "trec"] = Field(default="jsonl", description="Format of the output.")
-    limit: int | None = Field(default=None, ge=1, description="Read only the first N lines.")
+    limit: Whole | None = Field(
+        default=None, ge=1, le=MOST, description="Read only the first N lines."
+    )
 
     backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
         default="auto", description="How to speak to the model."
@@ -105,24 +112,29 @@ class JobSpec(StageSpec, SelectionSpec):
     api_key_env: str | None = Field(
         default=None, description="Environment variable with the API key."
     )
-    insecure: bool = Field(
+    insecure: Switch = Field(
         default=False, description="Let an API key travel over plain http to another machine."
     )
-    timeout: float = Field(
+    timeout: Number = Field(
         default=300, gt=0, le=86_400, description="Seconds for one attempt at one call."
     )
-    query_timeout: float | None = Field(
+    query_timeout: Number | None = Field(
         default=None, gt=0, le=86_400, description="Seconds after which a query is given up."
     )
     wait_for_server: str = Field(
         default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
     )
-    concurrency: int | None = Field(default=None, ge=1, le=100_000, description="Calls in flight.")
+    concurrency: Whole | None = Field(
+        default=None, ge=1, le=100_000, description="Calls in flight."
+    )
     priority: Literal["normal", "background"] = Field(
         default="normal", description="background: let a server's other users go first."
     )
-    max_waiting: int | None = Field(
-        default=None, ge=0, description="Requests that may wait at a server before we hold back."
+    max_waiting: Whole | None = Field(
+        default=None,
+        ge=0,
+        le=MANY,
+        description="Requests that may wait at a server before we hold back.",
     )
     quiet_hours: str | None = Field(
         default=None, description="Hours in which nothing is sent, such as 08:00-20:00."
@@ -134,19 +146,23 @@ class JobSpec(StageSpec, SelectionSpec):
     stage: tuple[StageSpec, ...] | None = Field(
         default=None, description="Stages of a cascade, each over the best of the one before."
     )
-    top_k: int | None = Field(default=None, ge=1, description="Documents written a query.")
+    top_k: Whole | None = Field(
+        default=None, ge=1, le=MANY, description="Documents written a query."
+    )
 
     thinking: Literal["off", "on"] = Field(default="off", description="Let the model reason first.")
-    max_doc_tokens: int = Field(default=200, ge=1, description="Tokens of a document in a prompt.")
+    max_doc_tokens: Whole = Field(
+        default=200, ge=1, le=MANY, description="Tokens of a document in a prompt."
+    )
     fit: Literal["adapt", "refuse"] = Field(
         default="adapt", description="What to do when a window exceeds the server's context."
     )
-    yes: bool = Field(default=False, description="Let pairwise compare more than 30 candidates.")
-    re_ask: bool = Field(
+    yes: Switch = Field(default=False, description="Let pairwise compare more than 30 candidates.")
+    re_ask: Switch = Field(
         default=True, description="Ask once more, in another way, after a bad answer."
     )
 
-    incremental: bool = Field(
+    incremental: Switch = Field(
         default=False, description="Ask only for what changed since an earlier ranking of a query."
     )
     incremental_max_change: Fraction = Field(
@@ -174,10 +190,10 @@ class JobSpec(StageSpec, SelectionSpec):
         default=None, description="Time of day at which to stop, such as 06:00."
     )
     time_limit: str | None = Field(default=None, description="Stop after so long: 3h, 1h30m, 45s.")
-    degrade: bool = Field(
+    degrade: Switch = Field(
         default=False, description="Drop optional passes where the time would not be enough."
     )
-    wait_for_lock: bool = Field(
+    wait_for_lock: Switch = Field(
         default=False, description="Wait for another runner of the store to end."
     )
     log_format: Literal["text", "json"] = Field(

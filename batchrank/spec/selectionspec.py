@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from batchrank.selection.filtering import Rule, dated, first, having, lacking, scored
 from batchrank.selection.interpolation import Normalise
 from batchrank.selection.selection import Selection
+from batchrank.spec.fields import MANY, Number, Whole
 
 Values = tuple[str | float, ...]
 
@@ -38,8 +39,8 @@ class FilterSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    top: int | None = Field(default=None, ge=1)
-    min_score: float | None = Field(default=None, allow_inf_nan=False)
+    top: Whole | None = Field(default=None, ge=1, le=MANY)
+    min_score: Number | None = Field(default=None, allow_inf_nan=False)
     allow: Mapping[str, Values] = Field(default_factory=dict)
     deny: Mapping[str, Values] = Field(default_factory=dict)
     time: TimeRange | None = None
@@ -68,19 +69,19 @@ class SelectionSpec(BaseModel):
     filter: FilterSpec | None = Field(
         default=None, description="What a document must be like for a model to see it."
     )
-    alpha: float = Field(
+    alpha: Number = Field(
         default=1, ge=0, le=1, description="Share of the model's order beside the first stage's."
     )
     normalise: Normalise = Field(
         default="rank", description="How first-stage scores count for alpha: rank, min-max."
     )
-    near_duplicates: float | None = Field(
+    near_duplicates: Number | None = Field(
         default=None,
         gt=0,
         le=1,
         description="Similarity to a better document from which one goes below the reranked.",
     )
-    mmr: float | None = Field(
+    mmr: Number | None = Field(
         default=None, ge=0, le=1, description="Diversity: lambda of MMR, 1 for relevance alone."
     )
 

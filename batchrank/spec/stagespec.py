@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from batchrank.errors import UsageError
 from batchrank.readings.base import Reader
 from batchrank.readings.named import POINTWISE, READERS
+from batchrank.spec.fields import MANY, Whole
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.orders import Order, forward, parse_orders, shuffle
 from batchrank.strategies.pairwise import pairwise
@@ -26,6 +28,7 @@ Answer = Literal[
 ]
 _SEED = 1
 _ADAPTIVE = 3
+_MOST_ADAPTIVE = 100
 _BEST = 10
 """How many of the best are looked for where nothing says how many are written: what most users
 show, and what nDCG@10 sees; each further one costs generated tokens."""
@@ -50,8 +53,10 @@ def merge_orders(text: str) -> tuple[tuple[Order, ...], bool]:
     kind, _, most = text.strip().partition(":")
     if kind != "adaptive":
         return parse_orders(text), False
-    if most and not (most.isascii() and most.isdecimal() and int(most) >= 2):
-        raise UsageError(f"{text!r} is no merge pass: adaptive:N needs a number from 2")
+    if most and not (re.fullmatch("[0-9]{1,3}", most) and 2 <= int(most) <= _MOST_ADAPTIVE):
+        raise UsageError(
+            f"{text!r} is no merge pass: adaptive:N needs a number from 2 to {_MOST_ADAPTIVE}"
+        )
     count = int(most or _ADAPTIVE)
     return (forward, *(shuffle(seed) for seed in range(1, count))), True
 
@@ -75,14 +80,17 @@ class StageSpec(BaseModel):
         description="How to rank: segmented, sliding, single, topdown, tournament, setwise, "
         "pairwise, pointwise.",
     )
-    window_size: int = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
-    stride: int = Field(default=10, ge=1, description="Step of a sliding window.")
-    winners: int | None = Field(
+    window_size: Whole = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
+    stride: Whole = Field(default=10, ge=1, le=1000, description="Step of a sliding window.")
+    winners: Whole | None = Field(
         default=None,
         ge=1,
+        le=MANY,
         description="Best of a segment that go to the merge; best that other strategies find.",
     )
-    tournaments: int = Field(default=2, ge=1, description="Tournaments whose points are summed.")
+    tournaments: Whole = Field(
+        default=2, ge=1, le=100, description="Tournaments whose points are summed."
+    )
     method: Literal["heap", "insertion"] = Field(default="heap", description="How setwise sorts.")
     passes: str = Field(
         default="forward", description="Presentations: forward, reverse, shuffle:SEED."
@@ -91,8 +99,8 @@ class StageSpec(BaseModel):
         default="forward",
         description="The same for the merge window alone; adaptive:N for up to N as needed.",
     )
-    depth: int = Field(
-        default=100, ge=1, description="Candidates reranked; the rest keep their order."
+    depth: Whole = Field(
+        default=100, ge=1, le=MANY, description="Candidates reranked; the rest keep their order."
     )
     answer: Answer = Field(
         default="winners",

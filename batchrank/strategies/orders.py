@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 from batchrank.errors import UsageError
 from batchrank.values import Ranking
 
 Order = Callable[[Ranking], Ranking]
+
+_SEED = re.compile("[0-9]{1,18}")
 
 
 def forward(docids: Ranking) -> Ranking:
@@ -42,7 +45,7 @@ def parse_orders(text: str) -> tuple[Order, ...]:
             orders.append(forward)
         elif name == "reverse":
             orders.append(reverse)
-        elif kind == "shuffle" and seed.isascii() and seed.isdecimal():
+        elif kind == "shuffle" and _SEED.fullmatch(seed):
             orders.append(shuffle(int(seed)))
         else:
             raise UsageError(
