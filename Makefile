@@ -43,8 +43,8 @@ model: $(MODEL)  ## fetch the weights of the tests (92 MB) and check them
 
 lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirements
 	$(LOCK) pyproject.toml -o requirements/runtime.txt
-	$(LOCK) pyproject.toml --extra embedded --extra eval -c requirements/runtime.txt -o requirements/embedded.txt
-	$(LOCK) pyproject.toml --extra eval -c requirements/embedded.txt -o requirements/eval.txt
+	$(LOCK) pyproject.toml --extra embedded --extra eval --extra metrics -c requirements/runtime.txt -o requirements/embedded.txt
+	$(LOCK) pyproject.toml --extra eval --extra metrics -c requirements/embedded.txt -o requirements/eval.txt
 	$(LOCK) requirements/build.in -c requirements/embedded.txt -o requirements/build.txt
 	$(LOCK) requirements/dev.in -c requirements/embedded.txt -c requirements/eval.txt \
 	    -c requirements/build.txt -o requirements/dev.txt

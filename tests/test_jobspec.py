@@ -82,6 +82,8 @@ RANKS_NOT: dict[str, object] = {
     "max_failed": 0.5,
     "max_fallback": 0.5,
     "max_waiting": 3,
+    "metrics_port": "9464",
+    "metrics_textfile": "night.prom",
     "model": "m",  # the identity that a server discloses counts, not what it was called
     "min_overlap": 0.5,
     "output": "out.jsonl",

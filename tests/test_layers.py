@@ -37,7 +37,7 @@ LAYERS = (
     layer("the servers of a job", "serving"),
     layer("one window, one query, one job", "ranking"),
     layer("a run", "running"),
-    layer("what runs are worth; the night around a run", "measuring nightly"),
+    layer("what runs are worth; the night around a run; who watches", "live measuring nightly"),
     layer("the command line", "cli"),
     layer("the program", "__main__"),
 )

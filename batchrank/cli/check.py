@@ -23,7 +23,7 @@ from batchrank.spec.loading import load_spec
 
 _NO_MATTER = frozenset(
     (
-        *("output", "store", "wait_for_lock", "log_format"),
+        *("output", "store", "wait_for_lock", "log_format", "metrics_port", "metrics_textfile"),
         *("max_failed", "gate_qrels", "min_overlap"),
     )
 )

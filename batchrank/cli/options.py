@@ -22,6 +22,7 @@ _SELECTION = "Selection"
 _INCREMENTAL = "With --incremental"
 _GATES = "Gates"
 _NIGHT = "The night"
+_WATCHING = "Watching"
 
 
 def _option(field: str, *names: str, panel: str, metavar: str | None = None) -> object:
@@ -207,4 +208,12 @@ WaitForLock = Annotated[
 ]
 LogFormat = Annotated[
     str | None, _option("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
+]
+
+MetricsPort = Annotated[
+    str | None, _option("metrics_port", "--metrics-port", panel=_WATCHING, metavar="PORT")
+]
+MetricsTextfile = Annotated[
+    Path | None,
+    _option("metrics_textfile", "--metrics-textfile", panel=_WATCHING, metavar="FILE"),
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import quoted
-from batchrank.running.results import rejected_name
+from batchrank.running.results import rejected_name, summary_name
 from batchrank.running.status import status_path
 from batchrank.spec.jobspec import JobSpec
 
@@ -25,9 +25,14 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     """
     reads = dict(_read(spec, source, job))
     stored = _stored(spec.store)
-    for name in (output, rejected_name(output)):
+    writes = [output, rejected_name(output), summary_name(output)]
+    kept = {**reads, **stored}
+    for name in writes:
         if name is not None:
-            check_output(name, {**reads, **stored})
+            check_output(name, kept)
+    if (textfile := spec.metrics_textfile) is not None:
+        results = {f"the run's {name}": Path(name) for name in writes if name not in (None, "-")}
+        check_output(str(textfile), {**kept, **results}, flag="--metrics-textfile")
     for what, path in reads.items():
         for other, place in stored.items():
             if _is_same(path, place):
@@ -41,7 +46,7 @@ def check_export(output: str, store: Path) -> None:
     check_output(output, _stored(store))
 
 
-def check_output(output: str, kept: Mapping[str, Path]) -> None:
+def check_output(output: str, kept: Mapping[str, Path], flag: str = "-o") -> None:
     """See that `output` can be written and is none of the files in `kept`; raises UsageError."""
     if output == "-":
         if sys.stdout is None:
@@ -49,7 +54,7 @@ def check_output(output: str, kept: Mapping[str, Path]) -> None:
         return
     for what, path in kept.items():
         if _is_same(Path(output), path):
-            raise UsageError(f"the output {quoted(output)} is {what}: choose another with -o")
+            raise UsageError(f"the output {quoted(output)} is {what}: choose another with {flag}")
     target = Path(os.path.realpath(output))
     if target.is_dir():
         raise UsageError(f"the output {quoted(output)} is a folder: give a file name in it")

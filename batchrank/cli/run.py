@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -17,10 +19,13 @@ from batchrank.cli.streams import print_json
 from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.cli.tonight import input_of, tonight
-from batchrank.errors import BatchrankError, UsageError
+from batchrank.cli.views import Tick, views_of
+from batchrank.errors import BatchrankError, DiskError, StoreInUseError, UsageError
 from batchrank.logs import json_logs
 from batchrank.running.results import default_output
 from batchrank.running.runner import Runner
+from batchrank.running.snapshot import Snapshot
+from batchrank.running.summaryfile import write_summary
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 
@@ -81,6 +86,8 @@ def run(
     degrade: options.Degrade = None,
     wait_for_lock: options.WaitForLock = None,
     log_format: options.LogFormat = None,
+    metrics_port: options.MetricsPort = None,
+    metrics_textfile: options.MetricsTextfile = None,
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Say what the job takes and call no model.")
     ] = False,
@@ -137,6 +144,12 @@ async def _run(
     spec: JobSpec, source: str, output: str, *, fresh: bool, retry_fallbacks: bool
 ) -> Report:
     with Talk(logged=spec.log_format == "json") as talk:
+        ticks: list[Tick] = [talk.tick]
+
+        def tick(snapshot: Snapshot) -> None:
+            for one in ticks:
+                one(snapshot)
+
         runner = Runner(
             spec,
             source,
@@ -144,10 +157,29 @@ async def _run(
             fresh=fresh,
             retry_fallbacks=retry_fallbacks,
             say=talk.say,
-            tick=talk.tick,
+            tick=tick,
         )
         stop_on_signals(runner, talk)
-        report = await runner.run()
+        async with views_of(spec, talk.say) as views:
+            ticks += views
+            report = await _reported(runner, output, talk)
     for line in summary_lines(report):
         talk.say(line)
+    return report
+
+
+async def _reported(runner: Runner, output: str, talk: Talk) -> Report:
+    """Run, and leave a summary beside the output, also of a run that failed."""
+    try:
+        report = await runner.run()
+    except (UsageError, StoreInUseError):
+        raise  # nothing has run
+    except BatchrankError as error:
+        with suppress(DiskError):  # what failed first is told
+            await asyncio.to_thread(write_summary, output, error)
+        raise
+    try:
+        await asyncio.to_thread(write_summary, output, report)
+    except DiskError as error:
+        talk.say(f"warning: {error}")
     return report

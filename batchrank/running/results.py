@@ -39,6 +39,13 @@ def rejected_name(output: str) -> str | None:
     return None if output == "-" else f"{output}.rejected"
 
 
+def summary_name(output: str) -> str | None:
+    """Where it is kept how the run of a result ended: nowhere if the output is no file."""
+    path = Path(output)
+    is_no_file = output == "-" or (path.exists() and not path.is_file())
+    return None if is_no_file else f"{output}.summary.json"
+
+
 def state_of(path: str, form: Format, top_k: int | None) -> dict[str, object] | None:
     """What tells whether the file written to `path` is still as it was; None for a pipe."""
     try:

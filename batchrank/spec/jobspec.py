@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from batchrank.keys import job_key
+from batchrank.spec.address import parse_address
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
@@ -46,6 +47,10 @@ def _fraction(value: object) -> object:
 
 def _several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 Fraction = Annotated[float, BeforeValidator(_fraction), Field(ge=0, le=1)]
@@ -200,6 +205,13 @@ class JobSpec(StageSpec, SelectionSpec):
         default="text", description="json: one structured line an event on stderr."
     )
 
+    metrics_port: Annotated[str | None, BeforeValidator(_as_text)] = Field(
+        default=None, description="Serve Prometheus metrics there, on this machine or HOST:PORT."
+    )
+    metrics_textfile: Path | None = Field(
+        default=None, description="Keep metrics in this file for node_exporter: NAME.prom."
+    )
+
     cost: Cost | None = Field(default=None, description="What the machines cost.")
 
     @model_validator(mode="before")
@@ -221,6 +233,10 @@ class JobSpec(StageSpec, SelectionSpec):
         self._check_stages()
         parse_duration(self.wait_for_server)
         parse_duration(self.incremental_max_age)
+        if self.metrics_port is not None:
+            parse_address(self.metrics_port)
+        if self.metrics_textfile is not None and self.metrics_textfile.suffix != ".prom":
+            raise ValueError("metrics_textfile must end in .prom, or node_exporter passes over it")
         if self.quiet_hours is not None:
             parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:

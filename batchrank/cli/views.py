@@ -1,0 +1,47 @@
+"""Opens what shows a run beside its terminal: the page, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from batchrank.errors import UsageError
+from batchrank.live.listening import listening
+from batchrank.running.snapshot import Snapshot
+from batchrank.spec.address import parse_address
+from batchrank.spec.jobspec import JobSpec
+
+Tick = Callable[[Snapshot], None]
+
+
+@asynccontextmanager
+async def views_of(spec: JobSpec, say: Callable[[str], None]) -> AsyncIterator[list[Tick]]:
+    """What takes the snapshots of a run of `spec`; open until the context is left.
+
+    Raises UsageError where a port is in use, or a package is missing.
+    """
+    ticks: list[Tick] = []
+    async with AsyncExitStack() as stack:
+        if spec.metrics_port is not None or spec.metrics_textfile is not None:
+            await _open_metrics(spec, say, ticks, stack)
+        yield ticks
+
+
+async def _open_metrics(
+    spec: JobSpec, say: Callable[[str], None], ticks: list[Tick], stack: AsyncExitStack
+) -> None:
+    try:
+        from batchrank.live.metrics import Scraped, Textfile  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "metrics need prometheus-client: pip install 'batchrank[metrics]'"
+        ) from error
+    if spec.metrics_port is not None:
+        scraped = Scraped()
+        address = parse_address(spec.metrics_port)
+        at = await stack.enter_async_context(listening(scraped.app, address, "--metrics-port"))
+        say(f"metrics at http://{at}/metrics")
+        ticks.append(scraped.tick)
+    if spec.metrics_textfile is not None:
+        textfile = await stack.enter_async_context(Textfile(spec.metrics_textfile, say))
+        ticks.append(textfile.tick)

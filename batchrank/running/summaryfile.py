@@ -1,0 +1,33 @@
+"""`NAME.summary.json` beside the output: how the latest run ended, for those who come later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import orjson
+
+from batchrank import __version__
+from batchrank.errors import BatchrankError
+from batchrank.formats.atomic import AtomicFile
+from batchrank.running.results import summary_name
+from batchrank.running.verdict import Report
+
+
+def write_summary(output: str, outcome: Report | BatchrankError) -> None:
+    """Replace the summary of `output`, whole or not at all; nothing where the output is a pipe.
+
+    Raises DiskError.
+    """
+    if (name := summary_name(output)) is None:
+        return
+    told: Mapping[str, object]
+    if isinstance(outcome, Report):
+        run = outcome.run
+        about = {"input": run.input, "started": run.started, "settings": run.settings}
+        told = {**about, **outcome.summary()}
+    else:
+        told = {"exit_code": outcome.exit_code, "reasons": [str(outcome)]}
+    document = {"version": __version__, "ended": time.time(), **told}
+    with AtomicFile(name) as file:
+        file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
