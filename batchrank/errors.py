@@ -2,6 +2,7 @@
 
     BatchrankError                 exit 1, the run failed and nothing was lost
     ├── UsageError                 exit 2, a flag, a job spec or a file that can't be read
+    │   └── PromptError            exit 2, a template that fails; in a run it fails a window
     ├── LineError                  one input line that can't be used: becomes a failed query
     ├── StoreError                 exit 1, the SQLite store is corrupt, foreign, read-only or full
     │   └── StoreInUseError        exit 1, another runner holds it
@@ -36,6 +37,12 @@ class UsageError(BatchrankError):
     """A flag, a job spec or an input file that can't be used as given."""
 
     exit_code = 2
+
+
+class PromptError(UsageError):
+    """A prompt template that fails or leaves something out; `kind` is a word for reports."""
+
+    kind = "template"
 
 
 class LineError(BatchrankError):

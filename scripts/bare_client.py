@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from batchrank.backends.dialects import DIALECTS
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers

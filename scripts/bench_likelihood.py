@@ -25,8 +25,8 @@ from batchrank.backends.base import BackendOptions
 from batchrank.backends.embedded import EmbeddedServer
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.metrics.evaluation import evaluate, parse_measures
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.likelihood import Likelihood

@@ -21,8 +21,9 @@ from batchrank.errors import (
     StoreError,
     UnavailableError,
 )
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import Kind, load_template
+from batchrank.prompts.template import Kind
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.ranking.asker import NOBODY, STORED, Asked, Asker, Manner
 from batchrank.readings.base import Means, Reader, Way

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts, text_of
-from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import READERS

@@ -9,7 +9,7 @@ import pytest
 
 from batchrank.errors import UsageError
 from batchrank.formats.toml import write_toml
-from batchrank.prompts.template import load_template
+from batchrank.prompts.loading import load_template
 from batchrank.ranking.job import Job
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec

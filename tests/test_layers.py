@@ -30,7 +30,7 @@ def layer(holds: str, names: str, *, is_pure: bool = False) -> Layer:
 
 
 LAYERS = (
-    layer("the vocabulary", "__init__ errors values", is_pure=True),
+    layer("the vocabulary", "__init__ errors hints values", is_pure=True),
     layer("text, numbers and order", "answers fusion keys metrics prompts selection", is_pure=True),
     layer("how windows are made, and how answers are read", "readings strategies", is_pure=True),
     layer("settings, files, servers, the store", "backends clock formats logs spec store"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from batchrank.prompts.template import load_template
+from batchrank.prompts.loading import load_template
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import unranked
 from batchrank.running.intake import Intake, NewQuery, Order

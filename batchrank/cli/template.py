@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from batchrank.formats.wording import printable
+from batchrank.prompts.loading import built_in_names, load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import Template, built_in_names, load_template
+from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import READERS

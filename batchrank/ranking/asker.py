@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from batchrank.answers import unanswered
 from batchrank.backends.base import Call
-from batchrank.errors import BudgetSpentError, ServerError
+from batchrank.errors import BudgetSpentError, PromptError, ServerError
 from batchrank.keys import answer_key
 from batchrank.logs import about_window
 from batchrank.prompts.render import QueryTexts
@@ -118,7 +119,8 @@ class Asker:
     ) -> list[Asked]:
         """Ask windows at the same time.
 
-        A window that gets no answer is an outcome (Status.ERROR), not an exception. Raises
+        A window that gets no answer, or whose prompt can't be made, is an outcome (Status.ERROR),
+        not an exception. Raises
         StoppedError where `stop` was called or the server is gone, StoreError where an answer can't
         be kept.
         """
@@ -141,7 +143,12 @@ class Asker:
         way = self._manner.ways[window.stage]
         reader = way.reader
         wanted = reader.wanted(window)
-        prompt = reader.prompt(texts, window, way.means)
+        try:
+            prompt = reader.prompt(texts, window, way.means)
+        except PromptError as error:
+            self._count_unsent(-1)
+            outcome = unanswered(window, error.kind)
+            return Asked(window, outcome, wanted, None, (), str(error), error.kind)
         used, second = None, None
         fault: ServerError | None = None
         try:
@@ -149,11 +156,13 @@ class Asker:
         except ServerError as error:
             fault = error
             outcome = unanswered(window, error.kind)
-            second = prompt_after(error, reader, texts, window, way.means, prompt)
+            with suppress(PromptError):  # what the first request came to stands
+                second = prompt_after(error, reader, texts, window, way.means, prompt)
         else:
             outcome = reader.read(window, used.answer)
             if outcome.status is Status.FALLBACK:
-                second = reader.second(texts, window, way.means, prompt, used.answer)
+                with suppress(PromptError):
+                    second = reader.second(texts, window, way.means, prompt, used.answer)
         consulted = () if used is None else (used,)
         if self._manner.re_ask and second is not None:
             self._count_unsent(1)

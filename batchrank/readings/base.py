@@ -45,7 +45,7 @@ class Reader(Protocol):
         """How many documents of `window` an answer must name."""
 
     def prompt(self, texts: QueryTexts, window: Window, means: Means) -> Prompt:
-        """The prompt that asks `window`."""
+        """The prompt that asks `window`; PromptError where the template fails on it."""
 
     def read(self, window: Window, answer: Answer) -> Permutation:
         """What `answer` says of `window`; whatever it holds, never an exception."""

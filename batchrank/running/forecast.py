@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
-from batchrank.errors import LineError
+from batchrank.errors import LineError, PromptError
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
 from batchrank.keys import line_digest, short_hash
@@ -120,7 +120,12 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
                 continue
             found.queries += 1
             before = found.prompt_tokens
-            await reranker.rank(request, 0)
+            try:
+                await reranker.rank(request, 0)
+            except PromptError:
+                found.queries -= 1
+                found.failed += 1
+                continue
             found.weights.append(request.weight)
             found.loads.append(found.prompt_tokens - before)
     return found

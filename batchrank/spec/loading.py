@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from batchrank.errors import UsageError
-from batchrank.prompts.template import NO_TEMPLATE, Template, load_template
+from batchrank.prompts.loading import load_template
+from batchrank.prompts.template import NO_TEMPLATE, Template
 from batchrank.spec.complaints import complaint, unreadable_text
 from batchrank.spec.dating import dated
 from batchrank.spec.jobspec import JobSpec
@@ -24,7 +25,7 @@ def load_templates(spec: JobSpec) -> Templates:
     return tuple(
         NO_TEMPLATE
         if stage.template_name is None or stage.reader.kind is None
-        else load_template(stage.template_name, stage.reader.kind)
+        else load_template(stage.template_name, stage.reader.kind, stage.largest_window)
         for stage in spec.stages
     )
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from batchrank.errors import UsageError
+from batchrank.prompts.loading import USUAL_WINDOW
 from batchrank.readings.base import Reader
 from batchrank.readings.named import POINTWISE, READERS
 from batchrank.spec.fields import MANY, Whole
@@ -80,7 +81,9 @@ class StageSpec(BaseModel):
         description="How to rank: segmented, sliding, single, topdown, tournament, setwise, "
         "pairwise, pointwise.",
     )
-    window_size: Whole = Field(default=20, ge=2, le=1000, description="Documents in one prompt.")
+    window_size: Whole = Field(
+        default=USUAL_WINDOW, ge=2, le=1000, description="Documents in one prompt."
+    )
     stride: Whole = Field(default=10, ge=1, le=1000, description="Step of a sliding window.")
     winners: Whole | None = Field(
         default=None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import get_args
 from pydantic import BaseModel
 
 from batchrank.errors import UsageError
+from batchrank.hints import meant
 
 
 def read_toml(path: Path, what: str) -> dict[str, object]:
@@ -55,8 +55,7 @@ def _several(key: str, value: object, where: str) -> list[dict[str, object]]:
 
 
 def _unknown(key: str, value: object, known: list[str]) -> str:
-    near = difflib.get_close_matches(key.replace("-", "_"), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = meant(key, known)
     if isinstance(value, dict):
         return f"unknown section [{key}]{hint or '; settings stand at the top, in no section'}"
     return f"unknown key {key!r}{hint}"

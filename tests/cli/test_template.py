@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.prompts.template import built_in_names
-from tests.cli.running import batchrank
+from batchrank.prompts.loading import built_in_names
+from tests.cli.conftest import Shell
+from tests.cli.running import Row, batchrank, judge, rows_of, serving, windows, written
 
 
 def test_all_templates_are_listed_with_what_they_serve() -> None:
@@ -40,4 +41,68 @@ def test_one_s_own_is_shown_or_refused(tmp_path: Path) -> None:
     assert good.code == 0
     assert good.err.startswith("own@2, binary, ")
     assert bad.code == 2
-    assert "doesn't show the query and every document" in bad.err
+    assert "makes a prompt of 1 document that doesn't show document 1" in bad.err
+
+
+LISTED = """
+name = "own"
+version = 1
+text = '''
+Query: {{ query }}
+{% for d in documents %}
+[{{ loop.index }}] {{ d }}{{ 1 // 0 if "poison" in d }}
+{% endfor %}
+'''
+"""
+
+
+def test_a_template_that_fails_on_a_document_fails_its_query_and_not_the_job(
+    rows: list[Row], tmp_path: Path
+) -> None:
+    template = tmp_path / "own.toml"
+    template.write_text(LISTED)
+    rows[1]["candidates"][3]["doc"]["text"] += " poison"
+    source = written(tmp_path / "in.jsonl", rows)
+    flags = ("--strategy", "single", "--template", template, "--max-failed", "1")
+    with serving(judge(rows)) as server:
+        shell = Shell(tmp_path, server.url)
+        done = shell.run(source, *flags, "--max-fallback", "1", "--json")
+        sent = len(windows(server))
+        gated = shell.run(source, *flags)
+        told = batchrank("run", source, *flags, "--dry-run", "--json", "--store", shell.store)
+
+    assert done.code == 0, done.err
+    assert [row["status"] for row in rows_of(tmp_path / "in.ranked.jsonl")] == [
+        "ok",
+        "failed",
+        "ok",
+    ]
+    assert sent == 2
+    said = f"template '{template}', line 7 (text): ZeroDivisionError"
+    assert said in rows_of(tmp_path / "in.ranked.jsonl")[1]["error"]["message"]
+    assert said in shell.look("inspect", "q2").out.decode()
+    assert "template" in shell.look("status").out.decode()
+    assert gated.code == 3
+    assert (told.code, told.json["failed"], told.json["calls"]) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "size"),
+    [
+        ((), None),
+        (("--window-size", "25"), 21),
+        (("--strategy", "single"), 21),
+        (("--strategy", "single", "--depth", "20"), None),
+    ],
+)
+def test_a_template_is_tried_with_as_many_documents_as_the_job_shows(
+    source: Path, tmp_path: Path, flags: tuple[str, ...], size: int | None
+) -> None:
+    template = tmp_path / "own.toml"
+    template.write_text(LISTED.replace("in documents", "in documents[:20]"))
+    given = ("run", source, "--store", tmp_path / "store", "--template", template, "--dry-run")
+    told = batchrank(*given, *flags)
+
+    assert told.code == (2 if size else 0), told.err
+    if size:
+        assert f"makes a prompt of {size} documents that doesn't show document {size}" in told.err

@@ -8,8 +8,8 @@ import pytest
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.first_token import FirstToken

@@ -8,7 +8,8 @@ from typing import get_args
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.prompts.template import Kind, built_in_names, load_template
+from batchrank.prompts.loading import built_in_names, load_template
+from batchrank.prompts.template import Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SHOTS = """

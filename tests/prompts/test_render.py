@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import MAX_QUERY_TOKENS, Cut, QueryTexts
-from batchrank.prompts.template import load_template
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers

@@ -9,7 +9,7 @@ import pytest
 
 from batchrank.answers.forms import example
 from batchrank.errors import UsageError
-from batchrank.prompts.template import load_template
+from batchrank.prompts.loading import load_template
 from batchrank.values import Form
 
 GOOD = """

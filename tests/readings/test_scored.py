@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.prompts.template import NO_TEMPLATE, load_template
+from batchrank.prompts.template import NO_TEMPLATE
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import POINTWISE, READERS
