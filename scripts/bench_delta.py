@@ -24,7 +24,7 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from batchrank.strategies.delta import delta
+from batchrank.strategies.delta import Merging, delta
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.values import Ranking
@@ -37,6 +37,7 @@ WINDOW = 20
 CASES = ((1, 1), (5, 1), (10, 1), (20, 1), (30, 1), (5, 10))
 """Documents that change in a night, and nights in a row that build on one another."""
 FULL = segmented(WINDOW, None, CUTOFF, [forward])
+MERGING = Merging(WINDOW, CUTOFF, lambda named: segmented(WINDOW, None, named, [forward]))
 
 _topics: list[Topic] = []
 
@@ -73,7 +74,7 @@ def play(
         strategy = FULL
         if night:
             there = frozenset(listed)
-            strategy = delta(FULL, WINDOW, tuple(docid for docid in ranking if docid in there))
+            strategy = delta(MERGING, tuple(docid for docid in ranking if docid in there))
         ranking, cost = judge.play(strategy(listed), full=False)
         calls = cost.calls
     return ranking, calls

@@ -10,7 +10,7 @@ from batchrank.ranking.incremental import MAX_STEPS, Earlier, Limits, lineage_of
 from batchrank.ranking.reranker import unranked
 from batchrank.values import Document, Lineage, Query, Request
 
-LIMITS = Limits(change=0.3, age=1000, window_size=4)
+LIMITS = Limits(change=0.3, age=1000, one_call=4)
 
 
 def asked_for(*docids: str, query: str = "q", edited: str = "") -> Request:
@@ -95,3 +95,20 @@ def test_candidates_below_the_depth_were_never_ranked() -> None:
     again = asked_for(*"abcdefgi")
 
     assert positions(lineage_of(again, 100, earlier, LIMITS, 1.0), again) == "abcdefg"
+
+
+def test_where_one_call_is_enough_for_any_list_what_changed_is_asked_in_full() -> None:
+    any_list = replace(LIMITS, one_call=None)
+    changed, less = asked_for(*"xabcdefghi"), asked_for(*"hgf")
+
+    assert lineage_of(changed, 100, LAST, any_list, 5.0).run == 0
+    assert lineage_of(less, 100, LAST, any_list, 5.0).run == 7
+
+
+def test_what_is_new_never_outnumbers_what_it_is_held_against() -> None:
+    all_may_change = replace(LIMITS, change=1.0)
+
+    half, most = asked_for(*"vwxyzabcde"), asked_for(*"uvwxyzabcd")
+
+    assert positions(lineage_of(half, 100, LAST, all_may_change, 5.0), half) == "edcba"
+    assert lineage_of(most, 100, LAST, all_may_change, 5.0).run == 0

@@ -19,12 +19,15 @@ from batchrank.selection.filtering import first, scored
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
+from batchrank.strategies.delta import Merging
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
+from batchrank.strategies.single import single
 from batchrank.strategies.sliding import sliding
 from batchrank.values import (
     Answer,
     Document,
+    Lineage,
     Query,
     QueryStatus,
     Request,
@@ -33,6 +36,8 @@ from batchrank.values import (
     Usage,
     Window,
 )
+
+MERGING = Merging(20, 10, lambda named: segmented(20, None, named, [forward]))
 
 
 def request(count: int, *, text: str = "text") -> Request:
@@ -81,7 +86,7 @@ def reranker_of(
     """A segmented reranker."""
     strategy = segmented(window_size, None, window_size, [forward])
     cut = Cut(TokenCounter(), 50)
-    return Reranker(strategy, 20, depth, cut, asker, selection or Selection())
+    return Reranker(strategy, MERGING, depth, cut, asker, selection or Selection())
 
 
 def last_first(window: Window) -> Reading:
@@ -200,12 +205,26 @@ async def test_an_answer_that_two_windows_share_is_counted_once() -> None:
     asker = FakeAsker(last_first)
     strategy = segmented(4, None, 4, [forward, forward])
 
-    ranked = await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker, Selection()).rank(
-        request(3), 0
-    )
+    ranked = await Reranker(
+        strategy, MERGING, 100, Cut(TokenCounter(), 50), asker, Selection()
+    ).rank(request(3), 0)
 
     assert ranked.answers == (1, 1)
     assert (ranked.calls, ranked.usage, ranked.tally) == (1, Usage(10, 1), Tally(ok=2))
+
+
+@pytest.mark.parametrize("lineage", [None, Lineage(1.0, 1, 1, (0,), b"")])
+async def test_a_query_whose_strategy_asks_nothing_is_unranked(lineage: Lineage | None) -> None:
+    """As one window of a single document: there is nothing to put in order."""
+    asker = FakeAsker(last_first)
+    nothing = replace(MERGING, in_one=lambda named: single(1, named))
+    reranker = Reranker(single(1, 10), nothing, 100, Cut(TokenCounter(), 50), asker, Selection())
+
+    ranked = await reranker.rank(request(3), 0, lineage)
+
+    assert asker.rounds == []
+    assert (ranked.status, ranked.order) == (QueryStatus.UNRANKED, (0, 1, 2))
+    assert (ranked.error_kind, ranked.error) == (None, None)
 
 
 async def test_texts_are_shown_as_the_window_says() -> None:
@@ -213,7 +232,7 @@ async def test_texts_are_shown_as_the_window_says() -> None:
     candidates = (Document("a", "first"), Document("b", "second", title="title"))
     strategy = sliding(4, 2)
 
-    await Reranker(strategy, 20, 100, Cut(TokenCounter(), 50), asker, Selection()).rank(
+    await Reranker(strategy, MERGING, 100, Cut(TokenCounter(), 50), asker, Selection()).rank(
         Request(Query("q", "the query"), candidates), 0
     )
 

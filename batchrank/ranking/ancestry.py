@@ -27,7 +27,7 @@ async def find_lineages(
     limits = Limits(
         change=spec.incremental_max_change,
         age=parse_duration(spec.incremental_max_age),
-        window_size=job.profile.window_size,
+        one_call=None if spec.takes_one_call else job.profile.window_size,
     )
 
     selection = spec.selection

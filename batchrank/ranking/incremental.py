@@ -19,12 +19,12 @@ class Limits:
     """When a ranking is made in full again.
 
     `change`: the share of the candidates that are new or edited; `age`: seconds since the last full
-    ranking; `window_size`: lists that fit one window cost the same in full.
+    ranking; `one_call`: how long a list may be that takes one call in full too, None for any.
     """
 
     change: float
     age: float
-    window_size: int
+    one_call: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ def lineage_of(
         if before.get(document.docid) == digest
     }
     changed = len(head) - len(place)
-    if changed > limits.change * len(head) or (changed and len(head) <= limits.window_size):
+    if changed > limits.change * len(head) or changed > len(place):
+        return full
+    if changed and (limits.one_call is None or len(head) <= limits.one_call):
         return full
     order = (ranked.docids[position] for position in ranked.order)
     return Lineage(

@@ -14,6 +14,7 @@ from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.ways import make_ways
 from batchrank.strategies.base import Strategy
+from batchrank.strategies.delta import Merging
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Job:
     def strategy(self) -> Strategy:
         """The strategy in windows that fit the server."""
         return self.spec.make_strategy(self.profile.window_size, self.profile.letters)
+
+    @property
+    def merging(self) -> Merging:
+        """How new documents are merged into an earlier order, in windows that fit the server."""
+        return self.spec.make_merging(self.profile.window_size, self.profile.letters)
 
     @property
     def cut(self) -> Cut:

@@ -9,7 +9,7 @@ from batchrank.answers import unanswered
 from batchrank.readings.named import READERS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Store
-from batchrank.strategies.base import Round, Strategy, drive
+from batchrank.strategies.base import Round, drive
 from batchrank.strategies.delta import building_on
 from batchrank.values import Answer, Permutation, RankedQuery, Window
 
@@ -54,14 +54,18 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
 
     if ranked.answers:
         docids = ranked.kept[: settings["stages"][0]["depth"]]
-        strategy = strategy_of(settings, reduced=ranked.reduced)
-        window_size = settings["fitted_window_size"]
-        await drive(building_on(ranked.lineage, strategy, window_size, docids)(docids), ask)
+        spec = _spec_of(settings, reduced=ranked.reduced)
+        fitted = settings["fitted_window_size"], settings["fitted_letters"]
+        strategy = spec.make_strategy(*fitted)
+        if ranked.is_incremental:
+            spec = spec.model_copy(update={"top_k": settings["incremental"]["top"]})
+            strategy = building_on(ranked.lineage, strategy, spec.make_merging(*fitted), docids)
+        await drive(strategy(docids), ask)
     return windows
 
 
-def strategy_of(settings: dict[str, Any], *, reduced: bool) -> Strategy:
-    """The strategy of a job, from its stored settings; `reduced`: without optional passes."""
+def _spec_of(settings: dict[str, Any], *, reduced: bool) -> JobSpec:
+    """A job's stages, from its stored settings; `reduced`: without optional passes."""
     stages = [
         {name: value for name, value in stage.items() if name != "top" and value is not None}
         for stage in settings["stages"]
@@ -69,6 +73,4 @@ def strategy_of(settings: dict[str, Any], *, reduced: bool) -> Strategy:
     spec = JobSpec.model_validate(
         {"stage": stages, "top_k": settings["stages"][-1]["top"], "yes": True}
     )
-    if reduced:
-        spec = spec.without_optional_passes()
-    return spec.make_strategy(settings["fitted_window_size"], settings["fitted_letters"])
+    return spec.without_optional_passes() if reduced else spec

@@ -15,7 +15,7 @@ from batchrank.selection.filtering import restored, without
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
-from batchrank.strategies.delta import building_on
+from batchrank.strategies.delta import Merging, building_on
 from batchrank.values import (
     Lineage,
     Permutation,
@@ -48,14 +48,14 @@ class Reranker:
     def __init__(
         self,
         strategy: Strategy,
-        window_size: int,
+        merging: Merging,
         depth: int,
         cut: Cut,
         asker: AsksRounds,
         selection: Selection,
     ) -> None:
         self._strategy = strategy
-        self._window_size = window_size
+        self._merging = merging
         self._depth = depth
         self._cut = cut
         self._asker = asker
@@ -77,7 +77,7 @@ class Reranker:
 
     async def _ask(self, request: Request, sequence: int, lineage: Lineage | None) -> RankedQuery:
         docids = tuple(d.docid for d in request.candidates[: self._depth])
-        strategy = building_on(lineage, self._strategy, self._window_size, docids)
+        strategy = building_on(lineage, self._strategy, self._merging, docids)
         texts = QueryTexts(request, self._depth, self._cut)
         asked: list[Asked] = []
 
@@ -181,7 +181,9 @@ def _log_trouble(number: int, asked: Asked) -> None:
 def _ranked(request: Request, asked: Sequence[Asked]) -> RankedQuery:
     counts = tally(asked)
     error_kind = error = None
-    if counts.error == counts.windows:
+    if not counts.windows:
+        status = QueryStatus.UNRANKED
+    elif counts.error == counts.windows:
         status = QueryStatus.FAILED
         error_kind, error = asked[0].fault_kind, asked[0].fault
     elif counts.fallback or counts.error:

@@ -102,8 +102,8 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
     """
     found = Forecast()
     counts = _Counts(job, found, samples)
-    spec, window_size = job.spec, job.profile.window_size
-    reranker = Reranker(job.strategy, window_size, spec.deepest, job.cut, counts, spec.selection)
+    spec = job.spec
+    reranker = Reranker(job.strategy, job.merging, spec.deepest, job.cut, counts, spec.selection)
     holders: dict[int, bytes] = {}
     blocks = read_lines(source, job.spec.limit)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:

@@ -283,11 +283,10 @@ class Runner:
         self._asker = asker
         self._recorder.pool, self._progress.spent = pool, asker.spent
         depth, selection = self._spec.deepest, self._selection
-        size = profile.window_size
-        full = Reranker(job.strategy, size, depth, job.cut, asker, selection)
+        full = Reranker(job.strategy, job.merging, depth, job.cut, asker, selection)
         if (other := intake.reduced_job) is None:
             return _Rerankers(full)
-        reduced = Reranker(other.strategy, size, depth, other.cut, asker, selection)
+        reduced = Reranker(other.strategy, other.merging, depth, other.cut, asker, selection)
         number, _ = await self._store.register_job(other.key, other.settings)
         return _Rerankers(full, reduced, number)
 

@@ -169,7 +169,7 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
 
 
 async def _alternatives(backend: Backend, seconds: float) -> int:
-    """How many alternatives of a token the server returns; NoServerError where it returns none."""
+    """How many alternatives of a token the server returns; NoServerError where none or one."""
     for wanted in _TOP_LOGPROBS:
         prompt = replace(trial(Form.TEXT), max_tokens=1, top_logprobs=wanted)
         try:
@@ -178,11 +178,11 @@ async def _alternatives(backend: Backend, seconds: float) -> int:
             if error.retryable or error.exit_code == NoServerError.exit_code:
                 raise
             continue  # more than this server gives
-        if answer.scored:
+        if len(answer.scored) > 1:  # of one alone nothing can be told apart
             return min(wanted, len(answer.scored))
     raise NoServerError(
-        f"{backend.url} returns no log-probabilities, which answer logprobs and yesno read; "
-        "use --answer winners, or graded"
+        f"{backend.url} returns fewer than two log-probabilities of a token, which answer logprobs "
+        "and yesno read; use --answer winners, or graded"
     )
 
 

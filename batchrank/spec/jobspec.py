@@ -27,6 +27,7 @@ from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
+from batchrank.strategies.delta import Merging
 
 _SHARE = "write a share such as 5% or 0.05"
 
@@ -342,14 +343,23 @@ class JobSpec(StageSpec, SelectionSpec):
         Windows that are read by the first token have at most `letters` documents.
         """
         made = [
-            stage.stage_strategy(
-                min(window_size, letters) if stage.answer == "logprobs" else window_size, top
-            )
+            stage.stage_strategy(_readable(stage, window_size, letters), top)
             for stage, top in zip(self.stages, self.tops, strict=True)
         ]
         if len(made) == 1:
             return made[0]
         return cascade([(one, stage.depth) for one, stage in zip(made, self.stages, strict=True)])
+
+    def make_merging(self, window_size: int, letters: int = 26) -> Merging:
+        """How new documents are merged into an earlier order: in windows of the last stage."""
+        last = self.stages[-1]
+        size = _readable(last, window_size, letters)
+        return last.merging(size, self.top_k, len(self.stages) - 1)
+
+    @property
+    def takes_one_call(self) -> bool:
+        """Whether a list takes one call however long it is."""
+        return [stage.strategy for stage in self.stages] == ["single"]
 
     def without_optional_passes(self) -> JobSpec:
         """The same with the first of each list of passes alone."""
@@ -367,7 +377,11 @@ class JobSpec(StageSpec, SelectionSpec):
             "thinking": self.thinking,
             "max_doc_tokens": self.max_doc_tokens,
             "re_ask": self.re_ask,
-            "incremental": [self.incremental_max_change, parse_duration(self.incremental_max_age)]
+            "incremental": {
+                "max_change": self.incremental_max_change,
+                "max_age": parse_duration(self.incremental_max_age),
+                "top": self.top_k,
+            }
             if self.incremental
             else None,
             **self.selection_settings(),
@@ -393,6 +407,11 @@ class JobSpec(StageSpec, SelectionSpec):
                 "thinking": self.thinking,
             }
         ).hex()
+
+
+def _readable(stage: StageSpec, window_size: int, letters: int) -> int:
+    """The documents of a window that can be told apart in how `stage` reads answers."""
+    return min(window_size, letters) if stage.answer == "logprobs" else window_size
 
 
 def _address(url: str | None) -> str | None:

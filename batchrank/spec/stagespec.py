@@ -13,6 +13,7 @@ from batchrank.readings.base import Reader
 from batchrank.readings.named import POINTWISE, READERS
 from batchrank.spec.fields import MANY, Whole
 from batchrank.strategies.base import Strategy
+from batchrank.strategies.delta import Merging
 from batchrank.strategies.orders import Order, forward, parse_orders, shuffle
 from batchrank.strategies.pairwise import pairwise
 from batchrank.strategies.passes import in_passes
@@ -191,17 +192,13 @@ class StageSpec(BaseModel):
         one_pass: Strategy
         match self.strategy:
             case "segmented":
-                orders, adaptive = merge_orders(self.merge_passes)
-                agree = min(named, _BEST) if adaptive else None
-                one_pass = segmented(size, self.winners, named, orders, agree)
+                one_pass = self._segmented(size, named)
             case "sliding":
-                # A window made smaller to fit the context keeps the share that is carried on.
-                stride = max(1, min(self.stride, self.stride * size // self.window_size))
-                one_pass = sliding(size, stride)
+                one_pass = sliding(size, self._stride(size))
             case "single":
                 one_pass = single(size, named)
             case "topdown":
-                one_pass = topdown(size, min(self.winners or size // 2, size))
+                one_pass = topdown(size, self._pivot(size))
             case "tournament":
                 one_pass = tournament(size, self.tournaments, self.winners, named, _SEED)
             case "setwise":
@@ -211,6 +208,41 @@ class StageSpec(BaseModel):
             case "pointwise":
                 one_pass = pointwise(size)
         return in_passes(one_pass, parse_orders(self.passes))
+
+    def merging(self, window_size: int, top: int | None, stage: int) -> Merging:
+        """How new documents are merged into an earlier order, where this is stage `stage`.
+
+        As many of the best as this strategy promises are right, and `top` as far as these are no
+        more than a window.
+        """
+        size = min(window_size, self.largest_window)
+        best = min(top or _BEST, max(size, _BEST))
+        match self.strategy:
+            case "sliding":
+                best = max(best, size - self._stride(size))
+            case "topdown":
+                best = max(best, self._pivot(size))
+            case "setwise":
+                best = max(best, self.winners or top or _BEST)
+
+        def in_one(named: int) -> Strategy:
+            return in_passes(self._segmented(size, named), parse_orders(self.passes))
+
+        return Merging(size, best, in_one, stage)
+
+    def _segmented(self, size: int, named: int) -> Strategy:
+        own = "merge_passes" in _USED[self.strategy]
+        orders, adaptive = merge_orders(self.merge_passes if own else "forward")
+        agree = min(named, _BEST) if adaptive else None
+        return segmented(size, self.winners, named, orders, agree)
+
+    def _stride(self, size: int) -> int:
+        """A window made smaller to fit the context keeps the share that is carried on."""
+        return max(1, min(self.stride, self.stride * size // self.window_size))
+
+    def _pivot(self, size: int) -> int:
+        """The place of topdown's pivot."""
+        return min(self.winners or size // 2, size)
 
     def stage_settings(self, top: int | None) -> dict[str, object]:
         """What of these settings can change a ranking: a part of a job's key.

@@ -12,8 +12,22 @@ Round = tuple[Window, ...]
 Plan = Generator[Round, Sequence[Permutation], Ranking]
 """Yields rounds, is sent one permutation a window in the same order, returns the final ranking."""
 
+Asking = Generator[Round, Sequence[Permutation], Sequence[Permutation]]
+"""A round on its way: yields it, changed or not, and returns what it was sent."""
+
 Strategy = Callable[[Ranking], Plan]
 """Takes the first stage's order. Deterministic, so that a resumed job can replay it."""
+
+
+def through(plan: Plan, ask: Callable[[Round], Asking]) -> Plan:
+    """Run `plan`, each of its rounds by way of `ask`, which may change the windows."""
+    try:
+        windows = next(plan)
+        while True:
+            windows = plan.send((yield from ask(windows)))
+    except StopIteration as end:
+        ranking: Ranking = end.value
+        return ranking
 
 
 async def drive(

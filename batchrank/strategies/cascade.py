@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from batchrank.strategies.base import Plan, Strategy
+from batchrank.strategies.base import Asking, Plan, Round, Strategy, through
 from batchrank.values import Ranking
 
 
@@ -31,11 +31,7 @@ def cascade(stages: Sequence[tuple[Strategy, int | None]]) -> Strategy:
 
 
 def _numbered(plan: Plan, stage: int) -> Plan:
-    try:
-        windows = next(plan)
-        while True:
-            answers = yield tuple(replace(window, stage=stage) for window in windows)
-            windows = plan.send(answers)
-    except StopIteration as end:
-        ranking: Ranking = end.value
-        return ranking
+    def ask(windows: Round) -> Asking:
+        return (yield tuple(replace(window, stage=stage) for window in windows))
+
+    return through(plan, ask)

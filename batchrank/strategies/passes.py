@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from batchrank.fusion import borda
-from batchrank.strategies.base import Plan, Round, Strategy
+from batchrank.strategies.base import Asking, Plan, Round, Strategy, through
 from batchrank.strategies.orders import Order, forward
 from batchrank.values import Permutation, Ranking
 
@@ -29,17 +29,10 @@ def _shown(plan: Plan, order: Order) -> Plan:
     if order is forward:
         return plan
 
-    def reordered() -> Plan:
-        try:
-            windows = next(plan)
-            while True:
-                answers = yield tuple(replace(w, shown=order(w.shown)) for w in windows)
-                windows = plan.send(answers)
-        except StopIteration as end:
-            ranking: Ranking = end.value
-            return ranking
+    def ask(windows: Round) -> Asking:
+        return (yield tuple(replace(w, shown=order(w.shown)) for w in windows))
 
-    return reordered()
+    return through(plan, ask)
 
 
 def _together(

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Row, requests, written
+from tests.cli.running import Row, gain, requests, written
 
 Night = Callable[..., dict[str, Any]]
 
@@ -65,6 +65,36 @@ def test_a_night_asks_only_for_what_changed(
     assert len(seen["window"]["shown"]) == 6
     told = shell.look("inspect", rows[0]["query"]["qid"]).out.decode()
     assert "builds on the ranking of run 1; ranked in full 20" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "promised"),
+    [
+        ("segmented --merge-passes adaptive:2 --top-k 3", 2),
+        ("segmented --passes forward,reverse --answer full", 2),
+        ("sliding --stride 2 --top-k 12", 4),
+        ("topdown --winners 3", 3),
+        ("tournament --answer logprobs", 2),
+        ("setwise --winners 4", 4),
+    ],
+)
+def test_every_strategy_merges_what_is_new_and_is_replayed(
+    night: Night, shell: Shell, rows: list[Row], tmp_path: Path, flags: str, promised: int
+) -> None:
+    for count in (13, 14):
+        found = night(
+            [with_candidates(row, slice(0, count)) for row in rows], "--strategy", *flags.split()
+        )
+
+    assert found["incremental"] == 3
+    for row, written_row in zip(rows, output(tmp_path), strict=True):
+        qid = row["query"]["qid"]
+        docids = sorted((one["docid"] for one in row["candidates"]), key=lambda d: -gain(qid, d))
+        ranked = [place["docid"] for place in written_row["ranking"]]
+        assert ranked[:promised] == docids[:promised]
+        asked = shell.look("inspect", qid, "--json").json["asked"]
+        assert len(asked) == sum(written_row["windows"].values())
+        assert {one["permutation"]["status"] for one in asked} == {"ok"}
 
 
 def test_lost_candidates_need_no_server(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.serving import preflight
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.config import Kind
 from scripts.judge.pointwise import grade
@@ -196,6 +197,17 @@ def test_windows_hold_no_more_letters_than_the_server_returns(
 
     assert done.code == 0
     assert "windows hold 20 documents" in done.err
+
+
+def test_a_server_that_tells_no_two_letters_apart_is_refused(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "_TOP_LOGPROBS", (1,))
+    with serving(JudgeServer(JudgeConfig(kind="vllm"))) as server:
+        done = ranked(server, source, "--answer", "logprobs")
+
+    assert done.code == 4
+    assert "fewer than two log-probabilities" in done.err
 
 
 @pytest.mark.parametrize(
