@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Place] = {
     "init": Place(RUN, "batchrank.cli.start:init"),
     "systemd-unit": Place(RUN, "batchrank.cli.schedule:systemd_unit"),
     "status": Place(LOOK, "batchrank.cli.look:status"),
+    "watch": Place(LOOK, "batchrank.cli.watch:watch"),
     "inspect": Place(LOOK, "batchrank.cli.inspect:inspect"),
     "export": Place(LOOK, "batchrank.cli.look:export"),
     "template": Place(LOOK, "batchrank.cli.template:app"),
