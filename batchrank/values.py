@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
+
+InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "trec", "beir"]
+"""What queries and candidates are read from."""
+OutputFormat = Literal["jsonl", "trec"]
+"""What rankings are written as."""
 
 Ranking = tuple[str, ...]
 """docids, best first."""

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from batchrank.errors import UsageError
+from batchrank.formats.sources.source import Source
 from batchrank.prompts.loading import load_template
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import unranked
@@ -44,7 +45,7 @@ class Night:
         run = await self.store.begin_run(
             job.key, job.settings, str(self.source), "out", fresh=fresh
         )
-        intake = Intake(str(self.source), limit, self.store, run, job, Order())
+        intake = Intake(Source(str(self.source)), limit, self.store, run, job, Order())
         return run, intake, [new async for block in intake.blocks() for new in block]
 
     async def finish(self, run: Run, new: Sequence[NewQuery], *, retry: bool = False) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from batchrank.formats.sources.source import Source
 from batchrank.prompts.loading import load_template
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import unranked
@@ -37,7 +38,7 @@ async def night(
     source = folder / "in.jsonl"
     source.write_bytes(b"\n".join(lines))
     run = await store.begin_run(JOB.key, JOB.settings, str(source), "out", fresh=False)
-    intake = Intake(str(source), None, store, run, JOB, Order())
+    intake = Intake(Source(str(source)), None, store, run, JOB, Order())
     new = [query async for block in intake.blocks() for query in block]
     for query in new:
         failed = query.request.query.qid == str(fails)

@@ -69,7 +69,7 @@ def test_a_recorded_run_comes_out_exactly(
     with serving(ReplayServer(rows, by="window")) as server:
         ended = batchrank(
             *("run", first_stage, "-o", output, "--store", tmp_path / "store"),
-            *("--base-url", server.url, "--format", "trec", *SLIDING),
+            *("--base-url", server.url, "--output-format", "trec", *SLIDING),
         )
     assert ended.code == 0, ended.err
     assert server.missed == 0
@@ -93,7 +93,7 @@ def test_unusable_answers_leave_their_windows_alone(
     assert ended.code == 0, ended.err
     assert by_order.missed == 0
     assert sum(row["windows"]["fallback"] for row in rows_of(output)) == 384
-    assert batchrank("export", *store, "--format", "trec", "-o", trec).code == 0
+    assert batchrank("export", *store, "--output-format", "trec", "-o", trec).code == 0
     assert _ndcg(shared_data, trec) == 0.5058
 
 

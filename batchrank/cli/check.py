@@ -16,14 +16,23 @@ from batchrank.cli.summary import outlook_lines
 from batchrank.cli.talk import Talk, duration
 from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
-from batchrank.formats.lines import read_lines
+from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted
 from batchrank.running.doctor import Findings, examine
+from batchrank.running.inputs import source_of
 from batchrank.spec.loading import load_spec
 
 _NO_MATTER = frozenset(
     (
-        *("output", "store", "wait_for_lock", "log_format", "metrics_port", "metrics_textfile"),
+        *(
+            "output",
+            "output_format",
+            "store",
+            "wait_for_lock",
+            "log_format",
+            "metrics_port",
+            "metrics_textfile",
+        ),
         *("max_failed", "gate_qrels", "min_overlap"),
     )
 )
@@ -33,6 +42,11 @@ _NO_MATTER = frozenset(
 def check(
     queries: options.InputFile,
     limit: options.Limit = None,
+    job: options.SpecFile = None,
+    format_: options.InputFormatName = None,
+    corpus: options.Corpus = None,
+    topics: options.Topics = None,
+    run_file: options.RunFile = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Say what is in QUERIES and which lines can't be used, without a model.
@@ -44,7 +58,9 @@ def check(
 
     Exit code 2 where a line can't be used, 0 otherwise.
     """
-    report = check_lines(read_lines(queries, limit))
+    belonging = {"corpus": corpus, "topics": topics, "run_file": run_file}
+    spec = load_spec(job, {"format": format_, "limit": limit, **belonging})
+    report = check_lines(read_queries(source_of(spec, queries), spec.limit))
     if as_json:
         print_json(report.as_dict())
     else:

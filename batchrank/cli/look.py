@@ -15,15 +15,16 @@ from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration
-from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, printable
 from batchrank.running.causes import Cause, failures, fallbacks
-from batchrank.running.results import Format, write_results
+from batchrank.running.results import output_format, write_results
 from batchrank.running.status import read_status
+from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
+from batchrank.values import OutputFormat
 
 _STORE = Path("batchrank.sqlite")
 
@@ -103,26 +104,24 @@ def export(
     output: Annotated[str, typer.Option("--output", "-o", help="Output file; - for stdout.")] = "-",
     store: options.StoreFile = _STORE,
     number: options.RunNumber = None,
-    form: Annotated[str, typer.Option("--format", metavar="jsonl|trec", help="Format.")] = "jsonl",
+    form: options.OutputFormatName = None,
     top_k: options.TopK = None,
 ) -> None:
     """Write the rankings of a run again, in any format, whatever its gates said.
 
-    Example: batchrank export --format trec -o tonight.trec
+    Example: batchrank export -o tonight.trec
     """
-    if form not in ("jsonl", "trec"):
-        raise UsageError(f"--format {form}: use jsonl or trec")
+    spec = load_spec(None, {"output_format": form})
     check_export(output, store)
-    left_out = run_loop(
-        _export(store, number, output, "trec" if form == "trec" else "jsonl", top_k)
-    )
+    written = output_format(spec.output_format, output)
+    left_out = run_loop(_export(store, number, output, written, top_k))
     talk = Talk()
     for reason in left_out:
         talk.say(f"left out: {reason}")
 
 
 async def _export(
-    path: Path, number: int | None, output: str, form: Format, top_k: int | None
+    path: Path, number: int | None, output: str, form: OutputFormat, top_k: int | None
 ) -> list[str]:
     store = await Store.open(path)
     try:

@@ -12,6 +12,7 @@ from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, mean_size, n
 from batchrank.measuring.runs import MeasuredRun
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
+from batchrank.running.inputs import source_of
 from batchrank.spec.jobspec import JobSpec
 
 
@@ -25,7 +26,7 @@ def ask_twice_of(source: str, count: int, base: JobSpec, by: Yardsticks) -> Nois
         calls = trials.calls
         return runs
 
-    with sampled(source, count, by.qrels) as sample:
+    with sampled(source_of(base, source), count, by.qrels) as sample:
         runs = try_on(sample, sample.folder / "noise.sqlite", work)
     return noise(runs, calls, by)
 

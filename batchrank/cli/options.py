@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from batchrank.errors import UsageError
 from batchrank.spec.fields import MOST
 from batchrank.spec.jobspec import JobSpec
+from batchrank.values import InputFormat, OutputFormat
 
 Callback = Callable[[object], object]
 
@@ -65,7 +66,7 @@ def _text(value: object) -> str:
 
 
 InputFile = Annotated[
-    str, typer.Argument(metavar="QUERIES", help="JSONL file, plain, .gz or .zst; - for stdin.")
+    str, typer.Argument(metavar="QUERIES", help="Queries with candidates; - for stdin.")
 ]
 JobInput = Annotated[
     str | None,
@@ -104,7 +105,19 @@ StoreFile = Annotated[Path, typer.Option("--store", help="SQLite store of the jo
 
 Output = Annotated[str | None, _option("output", "--output", "-o", panel=_GENERAL, metavar="FILE")]
 Store = Annotated[Path | None, _option("store", "--store", panel=_GENERAL)]
-Format = Annotated[str | None, _option("format", "--format", panel=_GENERAL, metavar="jsonl|trec")]
+OutputFormatName = Annotated[
+    str | None,
+    _option(
+        "output_format", "--output-format", panel=_GENERAL, metavar="|".join(get_args(OutputFormat))
+    ),
+]
+InputFormatName = Annotated[
+    str | None,
+    _option("format", "--format", panel=_GENERAL, metavar="|".join(get_args(InputFormat))),
+]
+Corpus = Annotated[Path | None, _option("corpus", "--corpus", panel=_GENERAL)]
+Topics = Annotated[Path | None, _option("topics", "--topics", panel=_GENERAL)]
+RunFile = Annotated[Path | None, _option("run_file", "--run-file", panel=_GENERAL)]
 Limit = Annotated[int | None, _option("limit", "--limit", panel=_GENERAL)]
 TopK = Annotated[int | None, _option("top_k", "--top-k", panel=_GENERAL)]
 

@@ -79,6 +79,9 @@ def _read(spec: JobSpec, source: str, job: Path | None) -> Iterator[tuple[str, P
         "the job spec": job,
         "the file of --gate-qrels": spec.gate_qrels,
         "the model": spec.model_path,
+        "the corpus": spec.corpus,
+        "the file of topics": spec.topics,
+        "the first stage's run": spec.run_file,
         **{f"the template {name}": Path(name) for name in templates if Path(name).is_file()},
     }
     yield from ((what, path) for what, path in others.items() if path is not None)

@@ -37,7 +37,11 @@ def run(
     output: options.Output = None,
     store: options.Store = None,
     job: options.SpecFile = None,
-    format_: options.Format = None,
+    output_format: options.OutputFormatName = None,
+    format_: options.InputFormatName = None,
+    corpus: options.Corpus = None,
+    topics: options.Topics = None,
+    run_file: options.RunFile = None,
     limit: options.Limit = None,
     top_k: options.TopK = None,
     base_url: options.BaseUrl = None,
@@ -119,7 +123,7 @@ def run(
     if dry:
         dry_run(spec, source, as_json=as_json)
         return
-    target = spec.output or default_output(source, spec.format)
+    target = spec.output or default_output(source, spec.output_format or "jsonl")
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
     check_paths(spec, source, target, job)

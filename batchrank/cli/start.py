@@ -13,7 +13,7 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output
 from batchrank.errors import NoServerError, UsageError
-from batchrank.formats.lines import read_lines
+from batchrank.formats.sources.source import Source, read_queries
 from batchrank.formats.wording import counted, printable, quoted
 from batchrank.nightly.starter import starter_spec
 from batchrank.nightly.survey import survey
@@ -44,7 +44,7 @@ def init(
     if queries == "-":
         raise UsageError("a job spec needs a file as its input: name one")
     check_output(str(output), {"the input": Path(queries)})
-    seen = survey(read_lines(queries, _LINES))
+    seen = survey(read_queries(Source(queries), _LINES))
     if not seen.queries:
         raise UsageError(f"no line of {quoted(queries)} can be used: `batchrank check` says why")
     servers = run_loop(look(_places(base_url)))

@@ -44,6 +44,7 @@ from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
 from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
 from batchrank.metrics.evaluation import parse_measures
+from batchrank.running.inputs import source_of
 from batchrank.spec.fields import MANY, MOST
 from batchrank.spec.loading import load_spec
 
@@ -79,7 +80,7 @@ def diagnose_command(
     async def work(trials: Trials, _say: Say) -> Diagnosis:
         return await diagnose(trials, base, judged)
 
-    with sampled(queries, sample, judged) as drawn:
+    with sampled(source_of(base, queries), sample, judged) as drawn:
         found = try_on(drawn, store, work)
     if as_json:
         print_json(found)
@@ -145,7 +146,7 @@ def tune_command(
     async def work(trials: Trials, say: Say) -> Tuning:
         return await tune(trials, base, axes, judged, generated_weight, say)
 
-    with sampled(queries, sample, judged) as drawn:
+    with sampled(source_of(base, queries), sample, judged) as drawn:
         found = try_on(drawn, store, work, budget)
     with AtomicFile(str(output)) as file:
         file.write(write_toml(found.chosen.setting.values, spec_comment(found)).encode())
@@ -210,7 +211,7 @@ def label_command(
     base = load_spec(job, model_flags(locals()))
     to_check = output.with_suffix(".check.jsonl")
     _keep_corrections(to_check)
-    with sampled(queries, sample, None) as drawn:
+    with sampled(source_of(base, queries), sample, None) as drawn:
 
         async def work(trials: Trials, _say: Say) -> list[Label]:
             return await label(trials, drawn, base, check)

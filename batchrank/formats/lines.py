@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
-import sys
-import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-from pathlib import Path
-from typing import BinaryIO
-
-import zstandard
+from itertools import islice
 
 from batchrank.errors import UsageError
-from batchrank.formats.compression import decompressed
+from batchrank.formats.opening import Opened, opened
 from batchrank.formats.sniff import refusal
-from batchrank.formats.wording import quoted
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of the longest line that is read; a longer one is cut and refused when it is parsed."""
 
-_CHUNK = 256 * 1024
-_HEAD = 64 * 1024
 _BLOCK_LINES = 256
 _BLOCK_BYTES = 1024 * 1024
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class RawLine:
-    """One line that is not blank, without its line end.
+    """One query of an input: a line that is not blank, without its line end.
 
-    `number` counts from 1, blank lines included. `data` is never longer than `MAX_LINE` + 1
-    bytes: that one byte more tells `parse_request` that the line was longer.
+    `number` counts from 1, blank lines included; where the input is no JSONL, `data` is the line
+    that it would be, and `number` the row or element of the file that it begins at. `data` is
+    never longer than `MAX_LINE` + 1 bytes: that one byte more tells `parse_request` that the line
+    was longer.
     """
 
     number: int
@@ -52,88 +41,40 @@ def read_lines(source: str, limit: int | None = None) -> Iterator[list[RawLine]]
     Raises UsageError: with the first block if the source can't be opened, is empty or is no
     JSONL; in mid-stream if it is damaged, cut off or can't be read on.
     """
-    name = "standard input" if source == "-" else quoted(source)
-    with _opened(source, name) as file:
-        lines = _split(_from_head(_plain(file, name), name))
-        block: list[RawLine] = []
-        size = seen = 0
-        for number, line in enumerate(lines, 1):
-            if not line or line.isspace():
-                continue
-            seen += 1
-            block.append(RawLine(number, line.removesuffix(b"\r")))
-            size += len(line)
-            if len(block) >= _BLOCK_LINES or size >= _BLOCK_BYTES:
-                yield block
-                block, size = [], 0
-            if seen == limit:
-                break
-        if block:
+    with opened(source) as file:
+        yield from in_blocks(json_lines(file), limit, file.name)
+
+
+def json_lines(file: Opened) -> Iterator[RawLine]:
+    """The lines of a file that is JSONL; UsageError where it is not."""
+    if reason := refusal(file.head):
+        raise UsageError(f"{file.name} {reason}.")
+    for number, line in enumerate(split_lines(file.chunks), 1):
+        if line and not line.isspace():
+            yield RawLine(number, line.removesuffix(b"\r"))
+
+
+def in_blocks(lines: Iterator[RawLine], limit: int | None, name: str) -> Iterator[list[RawLine]]:
+    """Put lines in blocks of at most 256 lines or 1 MB, `limit` lines in all.
+
+    Raises UsageError where there are none.
+    """
+    block: list[RawLine] = []
+    size = seen = 0
+    for line in islice(lines, limit):
+        seen += 1
+        block.append(line)
+        size += len(line.data)
+        if len(block) >= _BLOCK_LINES or size >= _BLOCK_BYTES:
             yield block
-        if not seen:
-            raise UsageError(f"{name} is empty: expected one JSON object a line.")
+            block, size = [], 0
+    if block:
+        yield block
+    if not seen:
+        raise UsageError(f"{name} is empty: expected one JSON object a line.")
 
 
-def _opened(source: str, name: str) -> AbstractContextManager[BinaryIO]:
-    if source == "-":
-        if sys.stdin is None:
-            raise UsageError("Standard input is closed: give a file or a pipe.")
-        # Unbuffered where there is such a layer: a reader that waits in the buffered one holds a
-        # lock without which the interpreter can't end.
-        return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-    try:
-        return Path(source).open("rb")
-    except FileNotFoundError:
-        raise UsageError(f"{name} does not exist{_nearest(Path(source))}") from None
-    except IsADirectoryError:
-        raise UsageError(f"{name} is a folder: give a JSONL file in it.") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{name} can't be opened: {reason}.") from error
-
-
-def _nearest(path: Path) -> str:
-    """Suggest a file of the same folder whose name is much like the one that is missing."""
-    try:
-        names = [file.name for file in path.parent.iterdir()]
-    except OSError:
-        return f", and nor does its folder {quoted(path.parent)}."
-    near = difflib.get_close_matches(path.name, names, n=1)
-    return f"; did you mean {quoted(path.parent / near[0])}?" if near else "."
-
-
-def _plain(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield unpacked bytes; damage becomes a UsageError that says which line was reached."""
-    line = 1
-    try:
-        for chunk in decompressed(iter(partial(file.read, _CHUNK), b"")):
-            line += chunk.count(b"\n")
-            yield chunk
-    except EOFError:
-        raise UsageError(
-            f"{name} ends in the middle of its packed data, in line {line}: "
-            "it was cut off, copy or pack it again."
-        ) from None
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise UsageError(
-            f"{name} is damaged in line {line} ({error}): copy or pack it again."
-        ) from error
-    except OSError as error:
-        raise UsageError(f"{name} can't be read beyond line {line}: {error.strerror}.") from error
-
-
-def _from_head(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Look at the first bytes and refuse what is no JSONL; then yield everything, BOM dropped."""
-    head = b""
-    while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
-        head += chunk
-    head = head.removeprefix(_BOM)
-    if reason := refusal(head):
-        raise UsageError(f"{name} {reason}.")
-    return chain((head,), chunks)
-
-
-def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     r"""Split at `\n`; what a line has beyond `MAX_LINE` + 1 bytes is dropped as it is read."""
     parts: list[bytes] = []
     room = MAX_LINE + 1

@@ -19,6 +19,11 @@ DOCID_REPEATS = "a docid stands twice among the candidates: the first is kept"
 
 _TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
 _DOC_KEYS = frozenset((*_TEXT_KEYS, "title"))
+UNUSABLE = "batchrank:unusable"
+"""The key by which a reader of another format says why a query can't be used: [kind, message]."""
+
+LISTS = ("candidates", "documents", "hits")
+"""The keys under which candidates stand."""
 _SHAPE = '{"query": {"qid", "text"}, "candidates": [{"docid", "doc": {"text"}}]}'
 
 
@@ -31,14 +36,14 @@ class ParsedLine:
 
 
 def parse_request(data: bytes) -> ParsedLine:
-    """Read a line as `query` and `candidates` (or `documents`); unknown keys are ignored.
+    """Read a line as `query` and `candidates` (`documents`, `hits`); unknown keys are ignored.
 
     `query` is `{"qid", "text"}`, or a string beside a top-level `qid`. A candidate is a string
     (docids are then "1".."n"), or an object with `docid`, perhaps `score`, and its text and
     `title` in `doc`, as the string `doc`, or beside `docid`; code has `path` and perhaps
     `start_line`, which make its docid and title. `metadata` and `embedding` stand in `doc` or
     beside `docid`. Integers as identifiers become strings. The first of candidates with the same
-    docid is kept. `weight` stands beside `query` or in it.
+    docid is kept. `weight` stands beside `query` or in it. `hits` are RankGPT's: each has the qid.
 
     Raises LineError with kind `json`, `encoding`, `size`, `shape`, `query`, `qid`, `docid`,
     `text`, `score` or `weight`.
@@ -46,6 +51,7 @@ def parse_request(data: bytes) -> ParsedLine:
     line = load_line(data)
     if not isinstance(line, dict):
         raise LineError("shape", f"The line is {shown(line)}, expected {_SHAPE}.")
+    _refuse_unusable(line)
     query = _query(line)
     try:
         return _request(query, line)
@@ -70,10 +76,10 @@ def salvage(data: bytes) -> Request:
     asked = query if isinstance(query, dict) else {"text": query}
     text = asked.get("text")
     try:
-        qid = _identifier(asked.get("qid", line.get("qid")), "qid", "The qid")
+        qid = _identifier(asked.get("qid", _qid_beside(line)), "qid", "The qid")
     except LineError:
         qid = ""
-    items = line.get("candidates", line.get("documents"))
+    items = line.get(_list_key(line))
     documents: dict[str, Document] = {}
     for number, item in enumerate(items if isinstance(items, list) else (), 1):
         try:
@@ -98,13 +104,37 @@ def repeated_qid(qid: str, number: int, first: int) -> LineError:
     )
 
 
+def _refuse_unusable(line: Mapping[str, Any]) -> None:
+    match line.get(UNUSABLE):
+        case [str(kind), str(message)]:
+            qid = line["query"].get("qid") if isinstance(line.get("query"), dict) else None
+            raise LineError(kind, message, qid if isinstance(qid, str) else None)
+
+
+def _list_key(line: Mapping[str, Any]) -> str:
+    """The key of the candidates, whichever the line has."""
+    return next((key for key in LISTS if key in line), "candidates")
+
+
+def _qid_beside(line: Mapping[str, Any]) -> object:
+    """The qid beside `query`, or the one that all RankGPT hits carry."""
+    qid = line.get("qid")
+    hits = line.get("hits")
+    if qid is not None or not isinstance(hits, list):
+        return qid
+    qids = [hit.get("qid") for hit in hits if isinstance(hit, dict)]
+    if any(other != qids[0] for other in qids):
+        raise LineError("qid", f"The hits have different qids: {listed(map(str, qids))}.")
+    return qids[0] if qids else None
+
+
 def _query(line: Mapping[str, Any]) -> Query:
     if "query" not in line:
         raise LineError(
             "shape", f'There is no "query" among the keys {listed(line)}; expected {_SHAPE}.'
         )
     query = line["query"]
-    qid = line.get("qid")
+    qid = _qid_beside(line)
     text = query
     if isinstance(query, dict):
         qid = query.get("qid", qid)
@@ -131,7 +161,7 @@ def _identifier(value: object, kind: str, what: str) -> str:
 
 
 def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
-    key = "candidates" if "candidates" in line else "documents"
+    key = _list_key(line)
     items = line.get(key)
     if not isinstance(items, list):
         found = f'"{key}" is {shown(items)}' if key in line else 'There is no "candidates"'

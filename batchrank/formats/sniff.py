@@ -9,8 +9,8 @@ import orjson
 
 from batchrank.formats.wording import shown
 
-_COMPACT = "turn it into lines with `jq -c '.[]' FILE > queries.jsonl`"
-_TEXTLESS = "batchrank needs the texts too, one JSON object a query"
+_COMPACT = "say --format json"
+_TEXTLESS = "batchrank needs the texts too"
 _UNPACK = "unpack it first"
 
 _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
@@ -21,7 +21,7 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
             "UTF-16 or UTF-32 text",
             "convert it with `iconv -f UTF-16 -t UTF-8 FILE > queries.jsonl`",
         ),
-        (rb"PAR1", "a Parquet file", "write it as JSONL, one JSON object a query"),
+        (rb"PAR1", "a Parquet file", "say --format parquet"),
         (rb"ARROW1|\xff{4}.{4}\x10\0", "an Arrow file", "write it as JSONL, one object a query"),
         (rb"%PDF-", "a PDF document", _TEXTLESS),
         (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
@@ -78,13 +78,16 @@ def _refused_text(lines: list[bytes]) -> str:
     """Name a file of which no line begins like a JSON object."""
     first = lines[0]
     if _RUN_LINE.fullmatch(first):
-        return f"looks like a TREC run: {_TEXTLESS}"
+        return f"looks like a TREC run: {_TEXTLESS}; name them with --corpus and --topics"
     if _CONTROLS.search(first):
         return f"looks like binary data: {_TEXTLESS}"
     for separator, what in ((b"\t", "tab-separated values"), (b",", "CSV"), (b";", "CSV")):
         columns = first.count(separator)
         if columns and all(line.count(separator) == columns for line in lines[1:2]):
-            return f"looks like {what}: write it as JSONL, one JSON object a query"
+            return (
+                f"looks like {what}: the first line has to name the columns, "
+                "qid, query, docid and text"
+            )
     found = shown(first.decode(errors="replace"))
     return f"holds no JSON object, its first line is {found}: {_TEXTLESS}"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 from batchrank.errors import DiskError, LineError, UsageError
-from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
+from batchrank.formats.sources.source import Source, read_queries
 from batchrank.formats.wording import quoted
 from batchrank.values import Request
 
@@ -32,20 +32,20 @@ class Sample:
 
 
 @contextmanager
-def sampled(source: str, count: int, judged: Container[str] | None) -> Iterator[Sample]:
+def sampled(source: Source, count: int, judged: Container[str] | None) -> Iterator[Sample]:
     """Draw `count` queries with two candidates at least; with `judged`, of these qids alone.
 
     The input is cut into `count` equal parts and one query is drawn from each, so that a log that
     changes along its way is seen whole. It is read twice, and only line numbers are kept. Leaving
     the context removes the file. Raises UsageError where nothing can be drawn.
     """
-    if source == "-" or Path(source).is_fifo():
+    if not source.is_seekable:
         raise UsageError("a sample is drawn from a file, which is read twice: a pipe can't be")
     numbers = _usable(source, judged)
     if not numbers:
         of = "with judgements in --qrels " if judged is not None else ""
         raise UsageError(
-            f"{quoted(source)} has no query {of}and at least two candidates: nothing to try"
+            f"{quoted(source.path)} has no query {of}and at least two candidates: nothing to try"
         )
     lines = _lines(source, set(_spread(numbers, count)))
     requests = tuple(parse_request(line).request for line in lines)
@@ -58,11 +58,11 @@ def sampled(source: str, count: int, judged: Container[str] | None) -> Iterator[
         yield Sample(Path(name), file, requests, len(numbers))
 
 
-def _usable(source: str, judged: Container[str] | None) -> list[int]:
+def _usable(source: Source, judged: Container[str] | None) -> list[int]:
     """Numbers of the lines that can be drawn; of lines with one qid the first."""
     numbers: list[int] = []
     seen: set[str] = set()
-    for block in read_lines(source):
+    for block in read_queries(source):
         for line in block:
             try:
                 request = parse_request(line.data).request
@@ -85,5 +85,5 @@ def _spread(numbers: list[int], count: int) -> Iterator[int]:
         yield numbers[random.randrange(start, end)]
 
 
-def _lines(source: str, numbers: set[int]) -> list[bytes]:
-    return [line.data for block in read_lines(source) for line in block if line.number in numbers]
+def _lines(source: Source, numbers: set[int]) -> list[bytes]:
+    return [line.data for block in read_queries(source) for line in block if line.number in numbers]

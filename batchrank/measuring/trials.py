@@ -24,7 +24,8 @@ Settings = Mapping[str, object]
 """Keys of a job spec with their values."""
 
 _OF_A_NIGHT = (
-    *("output", "store", "format", "limit", "gate_qrels", "min_overlap"),
+    *("output", "output_format", "store", "limit", "gate_qrels", "min_overlap"),
+    *("format", "corpus", "topics", "run_file"),
     *("deadline", "time_limit", "degrade"),
     *("incremental", "incremental_max_change", "incremental_max_age"),
 )

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, fields
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
 from batchrank.errors import LineError, PromptError
-from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
+from batchrank.formats.sources.source import read_queries
 from batchrank.keys import line_digest, short_hash
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.ranking.asker import Asked
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
+from batchrank.running.inputs import source_of
 from batchrank.serving.slots import Priority
 from batchrank.values import ChatPrompt, Prompt, Status, Window
 
@@ -98,14 +99,14 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
     """Count what ranking all of `source` takes, and keep its first `samples` prompts.
 
     Nothing is known of later windows before earlier ones are answered, so equal windows can be told
-    beforehand only among segments. Raises UsageError as `read_lines`.
+    beforehand only among segments. Raises UsageError as `read_queries`.
     """
     found = Forecast()
     counts = _Counts(job, found, samples)
     spec = job.spec
     reranker = Reranker(job.strategy, job.merging, spec.deepest, job.cut, counts, spec.selection)
     holders: dict[int, bytes] = {}
-    blocks = read_lines(source, job.spec.limit)
+    blocks = read_queries(source_of(job.spec, source), job.spec.limit)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:
         for line in block:
             try:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from batchrank.errors import LineError
-from batchrank.formats.lines import RawLine, read_lines
+from batchrank.formats.lines import RawLine
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
+from batchrank.formats.sources.source import Source, is_plain, read_queries
 from batchrank.keys import line_digest, ranking_key, short_hash
 from batchrank.ranking.ancestry import find_lineages
 from batchrank.ranking.job import Job
@@ -74,7 +75,7 @@ class Intake:
     """
 
     def __init__(
-        self, source: str, limit: int | None, store: Store, run: Run, job: Job, order: Order
+        self, source: Source, limit: int | None, store: Store, run: Run, job: Job, order: Order
     ) -> None:
         self.lines = 0
         self.known = 0
@@ -108,7 +109,7 @@ class Intake:
         return min(1.0, self.bytes_read / self._size) if self._size else None
 
     async def blocks(self) -> AsyncIterator[list[NewQuery]]:
-        """The new queries, block by block; raises UsageError as `read_lines`, DiskError."""
+        """The new queries, block by block; raises UsageError as `read_queries`, DiskError."""
         if not self._order.by_urgency:
             async for block in self._registered():
                 new = [self._new(fresh.data, fresh.request) for fresh in block]
@@ -126,7 +127,7 @@ class Intake:
 
     async def _registered(self) -> AsyncIterator[list[_Fresh]]:
         """The lines of each block that are to be ranked, in input order."""
-        blocks = read_lines(self._source, self._limit)
+        blocks = read_queries(self._source, self._limit)
         if self._limit is None:
             self._size = await asyncio.to_thread(_size, self._source)
         earlier = None if self._order.again else await Repeated.find(self._store, self._run)
@@ -279,12 +280,9 @@ def _repeated(raw: RawLine, holder: Line) -> RankedQuery:
     return failed(request, error.kind, str(error))
 
 
-def _size(source: str) -> int | None:
+def _size(source: Source) -> int | None:
     """Bytes of a plain file; what a pipe or a packed file holds is not known beforehand."""
-    path = Path(source)
-    if source == "-" or path.suffix in (".gz", ".zst") or not path.is_file():
-        return None
-    return path.stat().st_size
+    return Path(source.path).stat().st_size if is_plain(source) else None
 
 
 def _digested(blocks: Iterator[list[RawLine]]) -> list[tuple[RawLine, bytes]] | None:

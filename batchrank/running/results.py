@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
@@ -21,22 +21,31 @@ from batchrank.formats.rows import (
 )
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import RankedQuery
+from batchrank.values import OutputFormat, RankedQuery
 
-Format = Literal["jsonl", "trec"]
+_ENDINGS: dict[str, OutputFormat] = {".trec": "trec", ".run": "trec"}
+_INPUTS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".trec", ".run")
+_REJECTED = ".rejected"
 
 
-def default_output(source: str, form: Format) -> str:
+def output_format(given: OutputFormat | None, path: str) -> OutputFormat:
+    """The format of an output: the one that is given, or as the name ends, or JSONL."""
+    plain = path.removesuffix(_REJECTED).removesuffix(".gz").removesuffix(".zst")
+    return given or _ENDINGS.get(Path(plain).suffix, "jsonl")
+
+
+def default_output(source: str, form: OutputFormat) -> str:
     """Where the result goes if nobody says: beside the input, or to stdout if that is a pipe."""
     if source == "-":
         return "-"
-    stem = source.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
+    path = Path(source.removesuffix(".gz").removesuffix(".zst"))
+    stem = path.with_suffix("") if path.suffix in _INPUTS else path
     return f"{stem}.ranked.{form}"
 
 
 def rejected_name(output: str) -> str | None:
     """Where a result goes that passes no gate: nowhere if the output is a pipe."""
-    return None if output == "-" else f"{output}.rejected"
+    return None if output == "-" else f"{output}{_REJECTED}"
 
 
 def summary_name(output: str) -> str | None:
@@ -46,7 +55,7 @@ def summary_name(output: str) -> str | None:
     return None if is_no_file else f"{output}.summary.json"
 
 
-def state_of(path: str, form: Format, top_k: int | None) -> dict[str, object] | None:
+def state_of(path: str, form: OutputFormat, top_k: int | None) -> dict[str, object] | None:
     """What tells whether the file written to `path` is still as it was; None for a pipe."""
     try:
         found = Path(path).stat()
@@ -65,7 +74,7 @@ def state_of(path: str, form: Format, top_k: int | None) -> dict[str, object] | 
 
 
 async def write_results(
-    store: Store, run: Run, path: str, form: Format, top_k: int | None
+    store: Store, run: Run, path: str, form: OutputFormat, top_k: int | None
 ) -> list[str]:
     """Write all rows of `run` to `path` (`-` for stdout), whole or not at all.
 
@@ -92,7 +101,7 @@ def _write(
     file: AtomicFile,
     settings: dict[str, Any],
     chunk: Sequence[tuple[int, RankedQuery]],
-    form: Format,
+    form: OutputFormat,
     top_k: int | None,
     left_out: list[str],
     held: set[str],

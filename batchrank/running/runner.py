@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 
 from batchrank.clock import SystemClock
 from batchrank.errors import (
@@ -16,7 +15,7 @@ from batchrank.errors import (
     RejectedError,
     StoppedError,
 )
-from batchrank.formats.lines import read_lines
+from batchrank.formats.sources.source import check_readable
 from batchrank.formats.wording import displayable
 from batchrank.keys import short_hash
 from batchrank.logs import about
@@ -24,6 +23,7 @@ from batchrank.ranking.asker import Asker, Manner
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
+from batchrank.running.inputs import source_of
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.running.night import deadline_of, hold_lock
 from batchrank.running.progress import Progress
@@ -84,7 +84,7 @@ class Runner:
     ) -> None:
         self._spec = spec
         self._selection = spec.selection
-        self._source = source
+        self._source = source_of(spec, source)
         self._output = output
         self._fresh = fresh
         self._again = retry_fallbacks
@@ -138,8 +138,8 @@ class Runner:
         # What can't be used as given is said before a store is made or a model waited for.
         templates = await asyncio.to_thread(load_templates, spec)
         # A pipe can be read only once.
-        if self._source != "-" and not await asyncio.to_thread(Path(self._source).is_fifo):
-            await asyncio.to_thread(next, read_lines(self._source))
+        if await asyncio.to_thread(lambda: self._source.is_seekable):
+            await asyncio.to_thread(check_readable, self._source)
         await asyncio.to_thread(is_there, spec.store)
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
@@ -160,7 +160,7 @@ class Runner:
                 run = await store.begin_run(
                     job.key,
                     job.settings,
-                    displayable(self._source),
+                    displayable(self._source.path),
                     displayable(self._output),
                     fresh=self._fresh,
                     deadline=deadline,

@@ -12,7 +12,7 @@ from batchrank.running.causes import Cause, chance_of_repeating, failures, silen
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.results import rejected_name, state_of, write_results
+from batchrank.running.results import output_format, rejected_name, state_of, write_results
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import (
     Changes,
@@ -195,15 +195,16 @@ async def _write(
     store: Store, run: Run, spec: JobSpec, path: str, repeats: dict[str, Any] | None
 ) -> list[str]:
     """Write a run's rows, but where the run before has written the same and nobody touched it."""
+    form = output_format(spec.output_format, path)
 
     def state() -> dict[str, object] | None:
-        return state_of(path, spec.format, spec.top_k)
+        return state_of(path, form, spec.top_k)
 
     found = await asyncio.to_thread(state)
     if repeats is not None and found is not None and found == await last_output(store, run):
         left_out: list[str] = repeats["left_out"]
     else:
-        left_out = await write_results(store, run, path, spec.format, spec.top_k)
+        left_out = await write_results(store, run, path, form, spec.top_k)
         found = await asyncio.to_thread(state)
     if found is not None:
         await remember_output(store, run.id, found)

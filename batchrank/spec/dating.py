@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 PLACEHOLDER = "{date}"
-DATED = ("input", "output", "store")
+DATED = ("input", "corpus", "topics", "run_file", "output", "store")
 """The keys in whose values `{date}` stands for the day."""
 
 

@@ -28,6 +28,7 @@ from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
 from batchrank.strategies.delta import Merging
+from batchrank.values import InputFormat, OutputFormat
 
 _SHARE = "write a share such as 5% or 0.05"
 
@@ -96,7 +97,21 @@ class JobSpec(StageSpec, SelectionSpec):
     store: Path = Field(
         default=Path("batchrank.sqlite"), description="SQLite store of all checkpoints."
     )
-    format: Literal["jsonl", "trec"] = Field(default="jsonl", description="Format of the output.")
+    output_format: OutputFormat | None = Field(
+        default=None, description="Format of the output (default: by its ending, or jsonl)."
+    )
+    format: InputFormat | None = Field(
+        default=None, description="Format of the input (default: as its first bytes say)."
+    )
+    corpus: Path | None = Field(
+        default=None, description="Documents of a TREC run: JSONL, or TSV of docid and text."
+    )
+    topics: Path | None = Field(
+        default=None, description="Queries of a TREC run: JSONL, or TSV of qid and text."
+    )
+    run_file: Path | None = Field(
+        default=None, description="TREC run of the first stage, for a BEIR folder."
+    )
     limit: Whole | None = Field(
         default=None, ge=1, le=MOST, description="Read only the first N lines."
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from batchrank.errors import UsageError
 from batchrank.hints import meant
@@ -30,7 +31,9 @@ def check_tables(values: Mapping[str, object], shape: type[BaseModel], where: st
     fields = {field.alias or name: field for name, field in shape.model_fields.items()}
     for key, value in values.items():
         if (field := fields.get(key)) is None:
-            raise UsageError(f"{where}: {_unknown(key, value, list(fields))}")
+            is_table = isinstance(value, dict)
+            known = [name for name in fields if not is_table or _is_table(fields[name])]
+            raise UsageError(f"{where}: {_unknown(key, value, known)}")
         for inner in _models(field.annotation):
             if _is_list(field.annotation):
                 for table in _several(key, value, where):
@@ -67,6 +70,10 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from _models(part)
+
+
+def _is_table(field: FieldInfo) -> bool:
+    return next(_models(field.annotation), None) is not None
 
 
 def _is_list(annotation: object) -> bool:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
+from batchrank.formats.sources.source import Source
 from batchrank.measuring.sampling import sampled
 from tests.cli.running import requests, written
 
 
 def drawn(source: Path, count: int, judged: set[str] | None = None) -> list[str]:
     """The qids of a sample."""
-    with sampled(str(source), count, judged) as sample:
+    with sampled(Source(str(source)), count, judged) as sample:
         assert sample.file.read_bytes().count(b"\n") == len(sample.requests)
         return [request.query.qid for request in sample.requests]
 
@@ -37,8 +38,8 @@ def test_only_what_can_be_tried_is_drawn(tmp_path: Path) -> None:
 
 def test_the_file_is_gone_afterwards(tmp_path: Path) -> None:
     source = written(tmp_path / "in.jsonl", requests(queries=1, candidates=2))
-    with sampled(str(source), 1, None) as sample:
+    with sampled(Source(str(source)), 1, None) as sample:
         file = sample.file
     assert not file.exists()
-    with pytest.raises(UsageError, match="nothing to try"), sampled(str(source), 1, set()):
+    with pytest.raises(UsageError, match="nothing to try"), sampled(Source(str(source)), 1, set()):
         pass

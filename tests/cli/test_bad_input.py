@@ -113,7 +113,7 @@ def test_odd_lines_fail_alone_and_say_why(shell: Shell) -> None:
     [
         (b"", "is empty"),
         (b"\n \n", "is empty"),
-        (b'[{"qid": "a"}]', "array"),
+        (b'["qid", "a"]', "array"),
         ('{"qid": "a"}\n'.encode("utf-16"), "UTF-16"),
         (b"qid,query\n1,tea\n", "queries.jsonl"),
         (None, "is a folder"),

@@ -167,13 +167,13 @@ def test_export_writes_what_the_run_wrote(done: Shell, tmp_path: Path) -> None:
     assert done.look("export", "-o", copy).code == 0
     assert copy.read_bytes() == expected
 
-    trec = done.look("export", "--format", "trec", "--top-k", "2")
+    trec = done.look("export", "--output-format", "trec", "--top-k", "2")
     lines = [line.split() for line in trec.out.decode().splitlines()]
     assert [columns[0] for columns in lines] == ["q1", "q1", "q2", "q2", "q3", "q3"]
     assert [columns[2] for columns in lines] == [
         docid for row in rows_of(expected) for docid in docids(row)[:2]
     ]
-    assert done.look("export", "--format", "csv").code == 2
+    assert done.look("export", "--output-format", "xls").code == 2
 
 
 def test_export_of_an_earlier_run_and_of_a_rejected_one(

@@ -172,7 +172,7 @@ def test_a_trec_run_says_which_rows_it_leaves_out(
     spaced = orjson.loads(orjson.dumps(rows[1]).replace(b'"q2-d1"', b'"q2 d1"'))
     query = {**rows[2], "query": {"qid": "q 3", "text": "who tends garden number 3"}}
     source = written(tmp_path / "in.jsonl", [rows[0], spaced, query, b"{torn"])
-    trec = ("--format", "trec", "--max-failed", "1")
+    trec = ("--output-format", "trec", "--max-failed", "1")
     ended = shell.run(source, *trec, "--top-k", "4")
     assert ended.code == 0, ended.err
     assert "left out of the output: 3 rows" in ended.err
@@ -240,7 +240,7 @@ def test_a_trec_run_holds_a_query_once(rows: list[Row], shell: Shell, tmp_path: 
     source.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     output = tmp_path / "run.trec"
 
-    ended = shell.run(source, "-o", output, "--format", "trec", "--max-failed", "1")
+    ended = shell.run(source, "-o", output, "--output-format", "trec", "--max-failed", "1")
 
     assert ended.code == 0, ended.err
     assert "left out of the output: 3 rows" in ended.err

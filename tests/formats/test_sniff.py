@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "utf-16 big end first": (LINE.encode("utf-16-be"), "UTF-16"),
     "utf-32": (LINE.encode("utf-32"), "UTF-32"),
     "utf-32 big end first": (LINE.encode("utf-32-be"), "UTF-32"),
-    "array in a line": (json.dumps([REQUEST] * 900).encode(), "JSON array.*jq -c"),
+    "array in a line": (json.dumps([REQUEST] * 900).encode(), "JSON array.*--format json"),
     "array over lines": (json.dumps([REQUEST] * 9, indent=1).encode(), "JSON array"),
     "array of one line each": (f"[\n{LINE},\n{LINE}\n]\n".encode(), "JSON array"),
     "array that opens in a line": (f"[{LINE},\n{LINE}]\n".encode(), "JSON array"),

@@ -1,0 +1,113 @@
+"""Where queries come from: tells the format of an input and reads its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from batchrank.errors import UsageError
+from batchrank.formats.lines import RawLine, in_blocks, json_lines
+from batchrank.formats.opening import Opened, opened
+from batchrank.formats.sources import arrays, delimited, parquet, runs
+from batchrank.formats.sources.corpus import Texts
+from batchrank.formats.wording import quoted
+from batchrank.values import InputFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input at `path` (`-` for standard input), and the files that belong to it.
+
+    `form` None is told from the first bytes. `corpus` and `topics` hold the texts of a TREC run,
+    `run_file` the run of a BEIR folder.
+    """
+
+    path: str
+    form: InputFormat | None = None
+    corpus: Path | None = None
+    topics: Path | None = None
+    run_file: Path | None = None
+
+    @property
+    def is_seekable(self) -> bool:
+        """Whether it can be read more than once."""
+        return self.path != "-" and not Path(self.path).is_fifo()
+
+
+def read_queries(source: Source, limit: int | None = None) -> Iterator[list[RawLine]]:
+    """Yield the queries of a source as JSONL lines, in blocks of at most 256 or 1 MB.
+
+    `limit` (at least 1) stops after so many. Memory does not grow with the input: what belongs to
+    a TREC run is looked up in a temporary file. Raises UsageError as `read_lines`, and where a file
+    that belongs to it can't be used; what is wrong with one query makes its line one that
+    `parse_request` refuses.
+    """
+    if (texts := _texts(source)) is not None:
+        lines = runs.joined_lines(texts, limit)
+        yield from in_blocks(lines, limit, quoted(texts.run))
+        return
+    with opened(source.path) as file:
+        yield from in_blocks(_lines(source, file), limit, file.name)
+
+
+def check_readable(source: Source) -> None:
+    """See that a source and its files can be opened and hold what they should; UsageError."""
+    if (texts := _texts(source)) is not None:
+        runs.check(texts)
+        return
+    with opened(source.path) as file:
+        next(in_blocks(_lines(source, file), 1, file.name))
+
+
+def is_plain(source: Source) -> bool:
+    """Whether the bytes of its lines are those of the file, so that they tell how far it is."""
+    path = Path(source.path)
+    if source.path == "-" or path.suffix in (".gz", ".zst") or not path.is_file():
+        return False
+    if source.form is not None:
+        return source.form == "jsonl"
+    with opened(source.path) as file:
+        return _told(file) == "jsonl"
+
+
+def _texts(source: Source) -> Texts | None:
+    """The files of a TREC run with its texts, None where the source is anything else."""
+    path = Path(source.path)
+    if source.form == "beir" or (source.form is None and source.path != "-" and path.is_dir()):
+        return runs.beir(path, source.run_file, source.corpus, source.topics)
+    if source.run_file is not None:
+        raise UsageError("--run-file goes with a BEIR folder as input; a TREC run is itself one")
+    given = source.corpus is not None or source.topics is not None
+    if source.form == "trec" or (source.form is None and given):
+        return runs.trec(source.path, source.corpus, source.topics)
+    if given:
+        raise UsageError(
+            f"--corpus and --topics go with a TREC run or a BEIR folder, not with {source.form}"
+        )
+    return None
+
+
+def _lines(source: Source, file: Opened) -> Iterator[RawLine]:
+    match source.form or _told(file):
+        case "json":
+            return arrays.json_array_lines(file)
+        case "csv":
+            return delimited.delimited_lines(file, delimited.separator(file.head))
+        case "tsv":
+            return delimited.delimited_lines(file, "\t")
+        case "parquet":
+            return parquet.parquet_lines(file, source.path)
+        case _:
+            return json_lines(file)
+
+
+def _told(file: Opened) -> InputFormat:
+    """What a file is by its first bytes: JSONL where it is nothing else."""
+    if parquet.is_parquet(file.head):
+        return "parquet"
+    if arrays.is_json_array(file.head):
+        return "json"
+    if (found := delimited.separator_of_table(file.head)) is not None:
+        return "tsv" if found == "\t" else "csv"
+    return "jsonl"

@@ -1,0 +1,126 @@
+"""Gathers the rows of a table, one a candidate, into one JSONL line a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import isfinite
+from typing import Any
+
+import orjson
+
+from batchrank.errors import LineError, UsageError
+from batchrank.formats.lines import RawLine
+from batchrank.formats.requests import UNUSABLE
+from batchrank.formats.wording import listed
+
+NumberedRow = tuple[int, Mapping[str, Any]]
+
+_NAMES = {
+    "qid": ("qid", "query_id", "queryid"),
+    "query": ("query", "query_text"),
+    "docid": ("docid", "doc_id", "document_id", "docno", "pid"),
+    "score": ("score",),
+    "title": ("title",),
+    "text": ("text", "segment", "contents", "content", "body", "passage", "document"),
+    "metadata": ("metadata",),
+    "embedding": ("embedding",),
+    "weight": ("weight",),
+    "extra": ("extra",),
+}
+_NEEDED = ("qid", "query", "docid")
+
+
+class Columns:
+    """Which column of a table holds what; all others hold metadata of the candidate."""
+
+    def __init__(self, names: Sequence[str], where: str) -> None:
+        """Raises UsageError where a column that is needed is missing, or a name stands twice."""
+        lower = {name.strip().lower(): name for name in names}
+        if len(lower) < len(names):
+            raise UsageError(f"{where} has a column twice: {listed(names)}")
+        self.named = {
+            what: lower[name]
+            for what, synonyms in _NAMES.items()
+            for name in [next((one for one in synonyms if one in lower), None)]
+            if name is not None
+        }
+        for what in _NEEDED:
+            if what not in self.named:
+                raise UsageError(
+                    f"{where} has no column {what} ({' or '.join(_NAMES[what])}), only "
+                    f"{listed(names)}; expected one row a candidate: qid, query, docid, score, text"
+                )
+        self._kinds = {name: what for what, name in self.named.items()}
+        self._others = [name for name in names if name not in self.named.values()]
+
+    def line(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The request that consecutive rows of one query make; the first says all but candidates.
+
+        Raises LineError where they contradict each other.
+        """
+        first = rows[0]
+        query = {"qid": self._get(first, "qid"), "text": self._get(first, "query")}
+        for row in rows:
+            if self._get(row, "query") != query["text"]:
+                raise LineError("query", "Rows with one qid have different query texts.")
+        extra = self._get(first, "extra")
+        line = dict(extra) if isinstance(extra, dict) else {}
+        line |= {"query": query, "candidates": [self._candidate(row) for row in rows]}
+        if (weight := self._get(first, "weight")) is not None:
+            line["weight"] = weight
+        return line
+
+    def kind(self, name: str) -> str | None:
+        """What a column holds, None for metadata."""
+        return self._kinds.get(name)
+
+    def qid(self, row: Mapping[str, Any]) -> object:
+        """The qid of a row."""
+        return self._get(row, "qid")
+
+    def _get(self, row: Mapping[str, Any], what: str) -> Any:
+        name = self.named.get(what)
+        return None if name is None else row[name]
+
+    def _candidate(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        doc = {what: self._get(row, what) for what in ("title", "text")}
+        candidate: dict[str, Any] = {"docid": self._get(row, "docid")}
+        candidate["score"] = self._get(row, "score")
+        candidate["doc"] = {what: value for what, value in doc.items() if value is not None}
+        metadata = {name: row[name] for name in self._others if row[name] is not None}
+        given = self._get(row, "metadata")
+        metadata |= given if isinstance(given, dict) else {}
+        if metadata:
+            candidate["metadata"] = metadata
+        if (embedding := self._get(row, "embedding")) is not None:
+            candidate["embedding"] = embedding
+        return candidate
+
+
+def gathered(rows: Iterable[NumberedRow], columns: Columns) -> Iterator[RawLine]:
+    """A line for each stretch of rows with one qid, with the number of its first row."""
+    for _, stretch in groupby(rows, key=lambda numbered: columns.qid(numbered[1])):
+        numbers, found = zip(*stretch, strict=True)
+        try:
+            yield RawLine(numbers[0], encoded(columns.line(found)))
+        except LineError as error:
+            yield RawLine(numbers[0], unusable(columns.qid(found[0]), error))
+
+
+def encoded(line: Mapping[str, Any]) -> bytes:
+    """A line as JSON. What JSON has no word for becomes text, NaN stays what it is."""
+    scores = [one.get("score") for one in line["candidates"] if isinstance(one, dict)]
+    if all(not isinstance(score, float) or isfinite(score) for score in scores):
+        try:
+            return orjson.dumps(line, default=str)
+        except orjson.JSONEncodeError:  # an integer beyond 64 bits
+            pass
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+
+
+def unusable(qid: object, error: LineError, line: Mapping[str, Any] | None = None) -> bytes:
+    """A line that `parse_request` refuses with `error`, and what is known of it."""
+    known = dict(line) if line else {"query": {"qid": qid}, "candidates": []}
+    return encoded({UNUSABLE: [error.kind, str(error)], **known})

@@ -1,0 +1,11 @@
+"""Where the queries of a job come from."""
+
+from __future__ import annotations
+
+from batchrank.formats.sources.source import Source
+from batchrank.spec.jobspec import JobSpec
+
+
+def source_of(spec: JobSpec, path: str) -> Source:
+    """The input at `path` (`-` for stdin), with the files that the job says belong to it."""
+    return Source(path, spec.format, spec.corpus, spec.topics, spec.run_file)
