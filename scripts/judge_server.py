@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--malformed", type=_names, help="comma list of kinds")
     add("--error-rate", type=float)
     add("--errors", type=_names, help="comma list of kinds")
+    add("--alternatives", type=int)
     add("--sound-trials", action="store_true")
     add("--fail-once", action="store_true")
     add("--retry-after", type=float)

@@ -20,6 +20,7 @@ from batchrank.serving.rehearsal import rehearse
 from batchrank.serving.trial import proves, trial
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
+from batchrank.spec.stagespec import StageSpec
 from batchrank.spec.ways import answer_tokens, make_ways
 from batchrank.values import Answer, Form, Prompt
 
@@ -118,12 +119,33 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
         readable=all(one.readable for one in rehearsals),
     )
     for stage in spec.stages:
-        if stage.answer == "logprobs" and min(stage.window_size, fit.window_size) > profile.letters:
-            warnings.append(
-                f"windows hold {profile.letters} documents: more letters, or alternatives of one "
-                "token, are not to be had"
-            )
+        if stage.answer == "logprobs":
+            _check_letters(stage, profile, backend.url, warnings)
     return replace(profile, warnings=tuple(warnings))
+
+
+def _check_letters(stage: StageSpec, profile: Profile, url: str, warnings: list[str]) -> None:
+    """Warn where windows become smaller, or NoServerError where one is to show all."""
+    letters = profile.letters
+    if stage.asked_window <= letters or profile.window_size < letters:
+        return  # windows made smaller by the context were told of
+    if stage.shows_all:
+        raise NoServerError(
+            f"{url} returns {letters} alternatives of a token, and strategy single shows all "
+            f"candidates in one window, up to depth {stage.depth}: set --depth {letters} or less, "
+            "or take another strategy or answer"
+        )
+    warnings.append(
+        f"windows hold {letters} documents: more letters, or alternatives of one token, are not to "
+        f"be had{_left_by_single(stage, letters)}"
+    )
+
+
+def _left_by_single(stage: StageSpec, size: int) -> str:
+    """The end of a warning about windows of `size`, where a strategy has but one; "" else."""
+    if stage.strategy != "single" or size >= stage.asked_window:
+        return ""
+    return f"; strategy single ranks the first {size} candidates of a query, not the others"
 
 
 def _fitted(spec: JobSpec, context: int | None, warnings: list[str]) -> Fit:
@@ -147,7 +169,8 @@ def _fitted(spec: JobSpec, context: int | None, warnings: list[str]) -> Fit:
     how = f"documents are cut to {fit.max_doc_tokens} tokens"
     if fit.window_size < wanted.window_size:
         how += f" and windows to {fit.window_size} documents"
-    warnings.append(f"{short}: {how} (not below {MIN_DOC_TOKENS} tokens a document)")
+    left = max(_left_by_single(stage, fit.window_size) for stage in spec.stages)
+    warnings.append(f"{short}: {how} (not below {MIN_DOC_TOKENS} tokens a document){left}")
     return fit
 
 

@@ -147,6 +147,13 @@ class StageSpec(BaseModel):
                 f"answer {self.answer} can't serve strategy {self.strategy}, which needs one of "
                 f"{', '.join(fitting)}"
             )
+        most = self.reader.most
+        if self.shows_all and most is not None and self.depth > most:
+            raise ValueError(
+                f"strategy single shows all candidates in one window, up to depth {self.depth}, "
+                f"and answer {self.answer} tells at most {most} of them apart: set depth to {most} "
+                "or less, or take another strategy or answer"
+            )
         if self.answer == "rerank" and self.template is not None:
             raise ValueError("answer rerank has no template: the server has its own")
         return self
@@ -163,18 +170,27 @@ class StageSpec(BaseModel):
         return None if kind is None else self.template or f"{kind}-en"
 
     @property
-    def largest_window(self) -> int:
-        """The most documents that one prompt shows, before anything is fitted to a server."""
+    def shows_all(self) -> bool:
+        """Whether the one window of a query is to show all its candidates."""
+        return self.strategy == "single" and "window_size" not in self.model_fields_set
+
+    @property
+    def asked_window(self) -> int:
+        """The most documents that one prompt is to show, whatever reading and server can take."""
         if self.strategy == "pointwise":
             assert self.reader.most is not None
             return self.reader.most
         if self.strategy == "pairwise":
             return 2
-        if self.strategy == "single" and "window_size" not in self.model_fields_set:
-            return min(self.depth, self.reader.most or self.depth)
+        if self.shows_all:
+            return self.depth
         # A query has no more candidates than this, however large a window may be.
-        size = min(self.window_size, max(2, self.depth))
-        return min(size, self.reader.most or size)
+        return min(self.window_size, max(2, self.depth))
+
+    @property
+    def largest_window(self) -> int:
+        """The most documents that one prompt shows, before anything is fitted to a server."""
+        return min(self.asked_window, self.reader.most or self.asked_window)
 
     @property
     def first_passes(self) -> dict[str, str]:

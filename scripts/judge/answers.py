@@ -99,7 +99,7 @@ class Judge:
             prompt_tokens=count_prompt(text),
             completion_tokens=len(tokens) + (not cut),
             tokens=tokens,
-            top=top,
+            top=top[: self.config.alternatives],
             purpose="other" if trial else "window",
             unknown=unknown,
         )

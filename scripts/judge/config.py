@@ -70,6 +70,8 @@ class JudgeConfig:
 
     malformed_rate: float = 0.0
     malformed: tuple[Malformed, ...] = get_args(Malformed)
+    alternatives: int | None = None
+    """Alternatives of a token that are returned, however many are asked for; None: all of those."""
     sound_trials: bool = False
     """Answers about documents it does not know, such as a client's trial, are never malformed."""
     error_rate: float = 0.0
@@ -98,7 +100,7 @@ class JudgeConfig:
         for name in ("malformed_rate", "error_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a fraction from 0 to 1")
-        for name in ("slots", "prompt_rate", "generated_rate"):
+        for name in ("alternatives", "slots", "prompt_rate", "generated_rate"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ValueError(f"{name} is above 0 or left out")

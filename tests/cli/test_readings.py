@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from batchrank.serving import preflight
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.config import Kind
 from scripts.judge.pointwise import grade
@@ -97,7 +97,8 @@ def test_first_tokens_rank_a_window_for_one_token_each(
 ) -> None:
     flags = ["--backend", "ollama"] if kind == "ollama" else []
     with serving(judge(rows, kind=kind)) as server:
-        done = ranked(server, source, "--strategy", "single", "--answer", "logprobs", *flags)
+        single = ("--strategy", "single", "--depth", "12", "--answer", "logprobs")
+        done = ranked(server, source, *single, *flags)
         sent = windows(server)
 
     assert done.code == 0, done.err
@@ -199,15 +200,86 @@ def test_windows_hold_no_more_letters_than_the_server_returns(
     assert "windows hold 20 documents" in done.err
 
 
-def test_a_server_that_tells_no_two_letters_apart_is_refused(
-    source: Path, monkeypatch: pytest.MonkeyPatch
+SINGLE = ("--strategy", "single", "--answer", "logprobs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "code", "said"),
+    [
+        ("llama.cpp", (), 2, "answer logprobs tells at most 26 of them apart: set depth to 26 or"),
+        ("llama.cpp", ("--depth", "27"), 2, "up to depth 27, and answer logprobs"),
+        ("llama.cpp", ("--depth", "26"), 0, None),
+        ("vllm", ("--depth", "26"), 4, "returns 20 alternatives of a token, and strategy single"),
+        ("vllm", ("--depth", "20"), 0, None),
+        ("vllm", ("--window-size", "20"), 0, None),
+        # A size that was asked for is a bound, and what it leaves out is said.
+        ("vllm", ("--window-size", "24"), 0, "ranks the first 20 candidates of a query, not the"),
+        ("llama.cpp", ("--window-size", "40"), 0, "ranks the first 26 candidates of a query, not"),
+    ],
+)
+def test_one_window_over_all_is_what_the_server_can_read_or_refused(
+    rows: list[Row], source: Path, kind: Kind, flags: tuple[str, ...], code: int, said: str | None
 ) -> None:
-    monkeypatch.setattr(preflight, "_TOP_LOGPROBS", (1,))
-    with serving(JudgeServer(JudgeConfig(kind="vllm"))) as server:
-        done = ranked(server, source, "--answer", "logprobs")
+    with serving(judge(rows, kind=kind)) as server:
+        done = ranked(server, source, *SINGLE, *flags)
+        sent = windows(server)
+
+    assert done.code == code, done.err
+    assert bool(sent) is (code == 0)
+    if said is None:
+        assert "documents" not in done.err
+    else:
+        assert said in done.err
+
+
+def test_a_cascade_whose_single_window_can_not_be_read_is_refused(
+    source: Path, server: JudgeServer, tmp_path: Path
+) -> None:
+    spec = tmp_path / "job.toml"
+    last = '[[stage]]\nstrategy = "single"\nanswer = "logprobs"\ndepth = '
+    spec.write_text(f"[[stage]]\ndepth = 100\n{last}30\n")
+    beyond = ranked(server, source, "--job", spec)
+    spec.write_text(f"[[stage]]\ndepth = 100\n{last}10\n")
+    within = ranked(server, source, "--job", spec)
+
+    assert beyond.code == 2
+    assert "up to depth 30, and answer logprobs tells at most 26 of them apart" in beyond.err
+    assert within.code == 0, within.err
+
+
+@pytest.mark.parametrize("flags", [(), ("--window-size", "95"), ("--answer", "full")])
+def test_a_context_that_leaves_candidates_out_of_a_single_window_is_said(
+    source: Path, server: JudgeServer, flags: tuple[str, ...]
+) -> None:
+    done = ranked(server, source, "--strategy", "single", *flags)
+    other = ranked(server, source, "--window-size", "95")
+
+    assert (done.code, other.code) == (0, 0), done.err
+    fitted = re.search(r"windows to (\d+) documents", done.err)
+    assert fitted is not None
+    assert f"single ranks the first {fitted[1]} candidates of a query, not the others" in done.err
+    assert "windows to" in other.err
+    assert "single" not in other.err
+
+
+@pytest.mark.parametrize("reading", [("--answer", "logprobs"), (*POINTWISE, "yesno")])
+def test_one_alternative_is_none(rows: list[Row], source: Path, reading: tuple[str, ...]) -> None:
+    with serving(judge(rows, alternatives=1)) as server:
+        done = ranked(server, source, *reading)
 
     assert done.code == 4
-    assert "fewer than two log-probabilities" in done.err
+    assert "returns fewer than two log-probabilities" in done.err
+
+
+def test_few_alternatives_make_small_windows(rows: list[Row], source: Path) -> None:
+    with serving(judge(rows, alternatives=5)) as server:
+        done = ranked(server, source, "--answer", "logprobs")
+
+    assert done.code == 0, done.err
+    assert "windows hold 5 documents" in done.err
+    assert done.json["windows"]["ok"] == sum(
+        done.json["windows"][status] for status in ("ok", "repaired", "fallback", "error")
+    )
 
 
 @pytest.mark.parametrize(
