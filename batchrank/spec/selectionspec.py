@@ -20,10 +20,10 @@ class TimeRange(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key: str
+    key: str = Field(description="Metadata key that holds the day.")
     # `from` is a word of Python's own.
-    since: date | None = Field(default=None, alias="from")
-    to: date | None = None
+    since: date | None = Field(default=None, alias="from", description="First day.")
+    to: date | None = Field(default=None, description="Last day.")
 
     @model_validator(mode="after")
     def _is_a_range(self) -> TimeRange:
@@ -39,12 +39,22 @@ class FilterSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    top: Whole | None = Field(default=None, ge=1, le=MANY)
-    min_score: Number | None = Field(default=None, allow_inf_nan=False)
-    allow: Mapping[str, Values] = Field(default_factory=dict)
-    deny: Mapping[str, Values] = Field(default_factory=dict)
-    time: TimeRange | None = None
-    language: tuple[str, ...] | None = None
+    top: Whole | None = Field(
+        default=None, ge=1, le=MANY, description="The first N of the first stage."
+    )
+    min_score: Number | None = Field(
+        default=None, allow_inf_nan=False, description="The least score of the first stage."
+    )
+    allow: Mapping[str, Values] = Field(
+        default_factory=dict, description="Metadata keys, each with the values that may be."
+    )
+    deny: Mapping[str, Values] = Field(
+        default_factory=dict, description="Metadata keys, each with the values that may not be."
+    )
+    time: TimeRange | None = Field(default=None, description="Days that may be.")
+    language: tuple[str, ...] | None = Field(
+        default=None, description="Languages that may be, as the metadata key `language` has them."
+    )
 
     @property
     def rules(self) -> dict[str, Rule]:
