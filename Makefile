@@ -12,7 +12,7 @@ LOCK := $(BIN)/pip-compile -q --upgrade --generate-hashes --allow-unsafe --strip
 # Demos have stores of their own: running one again makes no call.
 SAMPLE := jobs/sample.jsonl
 
-.PHONY: help demo demo-windows test check bench model lock clean
+.PHONY: help demo demo-windows test check bench site model lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -39,6 +39,9 @@ check: $(VENV)/.developing  ## lint, formatting and types
 bench: $(VENV)/.developing  ## measure throughput against a bare client
 	$(BIN)/python scripts/bench.py
 
+site: $(VENV)/.developing  ## build the site of docs/ into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
+
 model: $(MODEL)  ## fetch the weights of the tests (92 MB) and check them
 
 lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirements
@@ -50,7 +53,7 @@ lock: $(VENV)/.developing  ## pin the newest fitting versions of all requirement
 	    -c requirements/build.txt -o requirements/dev.txt
 
 clean:  ## remove all that make, the demo and the tools have made
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.* demo-windows.*
+	rm -rf $(VENV) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis demo.* demo-windows.*
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

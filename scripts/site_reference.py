@@ -18,9 +18,10 @@ from batchrank.spec.jobspec import JobSpec
 
 HEAD = """# Job spec
 
-A TOML file for `--job FILE`. Each key is also a flag of [`batchrank run`](cli.md#batchrank-run), with dashes for
-underscores; a flag wins over the file. `jobs/nightly.toml` shows all of them with comments, and `batchrank init` writes
-one for an input. In names of files `{date}` is the day of the night ([scheduling](../scheduling.md)).
+A TOML file for `--job FILE`. Keys are flags of [`batchrank run`](cli.md#batchrank-run), with
+underscores for dashes; a flag wins over the file. `jobs/nightly.toml` shows all of them with
+comments, and `batchrank init` writes one for an input. In names of files `{date}` is the day of the
+night ([scheduling](../scheduling.md)).
 """
 REFERENCE = re.compile("#/\\$defs/([A-Za-z]+)")
 TABLE = "a table of its own"

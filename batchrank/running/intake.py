@@ -117,7 +117,7 @@ class Intake:
             return
         waiting = WaitingLines(self._store)
         await waiting.open()
-        with await asyncio.to_thread(Spool, self._store.path.absolute().parent) as spool:
+        with await asyncio.to_thread(Spool, self._store.path.parent) as spool:
             async for block in self._registered():
                 await self._keep(block, spool, waiting)
             async for lines in waiting.by_urgency():
