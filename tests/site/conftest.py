@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 
 from batchrank.backends.discovery import Place, discover, look
 from batchrank.formats.requests import parse_request
+from batchrank.values import Request
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.knowledge import read_knowledge
 from tests.cli.running import batchrank, serving
@@ -44,11 +45,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sample_server: JudgeServe
     for number in range(5):
         _rank(folder, sample_server, folder / "night.sqlite", "--depth", str(8 + number))
     _rank(folder, sample_server, folder / "batchrank.sqlite")
-    for output, form in (("run.trec", "trec"), ("other.trec", "trec"), ("today.jsonl", "jsonl")):
-        store = folder / "night.sqlite"
-        batchrank("export", "--store", store, "--format", form, "-o", folder / output)
+    for output in ("run.trec", "other.trec", "today.jsonl"):
+        exported = batchrank("export", "--store", folder / "night.sqlite", "-o", folder / output)
+        assert exported.code == 0, exported.err
     shutil.copy(folder / "today.jsonl", folder / "yesterday.jsonl")
-    (folder / "bm25.trec").write_bytes(b"".join(_first_stage(SAMPLE.read_bytes())))
+    requests = [parse_request(line).request for line in SAMPLE.read_bytes().splitlines()]
+    _write_rows(folder / "bm25.trec", " ", _first_stage(requests))
+    documents = [document for request in requests for document in request.candidates]
+    _write_rows(folder / "collection.tsv", "\t", ((one.docid, one.text) for one in documents))
+    topics = ((request.query.qid, request.query.text) for request in requests)
+    _write_rows(folder / "queries.tsv", "\t", topics)
     (folder / "night.toml").unlink()
     return folder
 
@@ -61,12 +67,14 @@ def _rank(folder: Path, server: JudgeServer, store: Path, *arguments: str) -> No
     assert ran.code == 0, ran.err
 
 
-def _first_stage(lines: bytes) -> Iterator[bytes]:
-    for line in lines.splitlines():
-        request = parse_request(line).request
+def _first_stage(requests: Iterable[Request]) -> Iterator[tuple[object, ...]]:
+    for request in requests:
         for place, document in enumerate(request.candidates, 1):
-            words = (request.query.qid, "Q0", document.docid, place, 1000 - place, "bm25")
-            yield f"{' '.join(map(str, words))}\n".encode()
+            yield request.query.qid, "Q0", document.docid, place, 1000 - place, "bm25"
+
+
+def _write_rows(path: Path, separator: str, rows: Iterable[tuple[object, ...]]) -> None:
+    path.write_text("".join(f"{separator.join(map(str, row))}\n" for row in rows))
 
 
 @pytest.fixture
