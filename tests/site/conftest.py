@@ -16,7 +16,7 @@ from batchrank.formats.requests import parse_request
 from batchrank.values import Request
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.knowledge import read_knowledge
-from tests.cli.running import batchrank, serving
+from tests.cli.running import batchrank, serving, written
 from tests.conftest import ROOT
 
 SAMPLE = ROOT / "jobs" / "sample.jsonl"
@@ -55,6 +55,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sample_server: JudgeServe
     _write_rows(folder / "collection.tsv", "\t", ((one.docid, one.text) for one in documents))
     topics = ((request.query.qid, request.query.text) for request in requests)
     _write_rows(folder / "queries.tsv", "\t", topics)
+    beir = folder / "scifact"
+    beir.mkdir()
+    written(beir / "corpus.jsonl", [{"_id": one.docid, "text": one.text} for one in documents])
+    queries = [{"_id": one.query.qid, "text": one.query.text} for one in requests]
+    written(beir / "queries.jsonl", queries)
     (folder / "night.toml").unlink()
     return folder
 
