@@ -7,9 +7,11 @@
     ├── StoreError                 exit 1, the SQLite store is corrupt, foreign, read-only or full
     │   └── StoreInUseError        exit 1, another runner holds it
     ├── DiskError                  exit 1, the output can't be written
+    ├── TargetError                exit 1, the place to publish to is unreachable or too full
     ├── NoServerError              exit 4, no usable model server at the start
     ├── StoppedError               exit 75, stopped early and resumable
-    │   └── BudgetSpentError       exit 75, one call more than was allowed would be needed
+    │   ├── BudgetSpentError       exit 75, one call more than was allowed would be needed
+    │   └── DeadlineError          exit 75, the time of the night is up
     ├── RejectedError              exit 3, stopped because going on was of no use
     └── ServerError                what a model server did wrong
         ├── UnavailableError       retryable: refused, reset, timed out, 408/5xx, loading
@@ -70,6 +72,10 @@ class DiskError(BatchrankError):
     """The output can't be written; the previous output is untouched."""
 
 
+class TargetError(BatchrankError):
+    """The place to publish to can't be used now; what it holds for readers is untouched."""
+
+
 class NoServerError(BatchrankError):
     """No usable model server at the start: none found, unknown model, bad key."""
 
@@ -94,8 +100,12 @@ class BudgetSpentError(StoppedError):
     """The calls that a run was allowed are spent."""
 
 
+class DeadlineError(StoppedError):
+    """The time of the night is up, or too short for another query."""
+
+
 class RejectedError(BatchrankError):
-    """The job stopped because nearly all answers are unusable: going on would waste the night."""
+    """A result is beyond a gate, or would be: going on is of no use, what readers see stays."""
 
     exit_code = 3
 

@@ -31,10 +31,17 @@ def layer(holds: str, names: str, *, is_pure: bool = False) -> Layer:
 
 LAYERS = (
     layer("the vocabulary", "__init__ errors hints values", is_pure=True),
-    layer("text, numbers and order", "answers fusion keys metrics prompts selection", is_pure=True),
+    layer(
+        "text, numbers and order",
+        "answers entries fusion keys metrics prompts selection",
+        is_pure=True,
+    ),
     layer("how windows are made, and how answers are read", "readings strategies", is_pure=True),
-    layer("settings, files, servers, the store", "backends clock formats logs spec store"),
-    layer("the servers of a job", "serving"),
+    layer(
+        "settings, files, servers, the store, the cache",
+        "backends cache clock formats logs spec store",
+    ),
+    layer("the servers of a job; the cache entries of a run", "publishing serving"),
     layer("one window, one query, one job", "ranking"),
     layer("a run", "running"),
     layer("what runs are worth; the night around a run; who watches", "live measuring nightly"),

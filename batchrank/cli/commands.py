@@ -9,6 +9,7 @@ RUN = "Run"
 LOOK = "Look"
 MEASURE = "Measure"
 CHOOSE = "Choose"
+PUBLISH = "Publish"
 MAINTAIN = "Maintain"
 
 
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, Place] = {
     "diagnose": Place(CHOOSE, "batchrank.cli.tune:diagnose_command"),
     "tune": Place(CHOOSE, "batchrank.cli.tune:tune_command"),
     "label": Place(CHOOSE, "batchrank.cli.tune:label_command"),
+    "publish": Place(PUBLISH, "batchrank.cli.publish:publish"),
     "backup": Place(MAINTAIN, "batchrank.cli.keep:backup"),
     "gc": Place(MAINTAIN, "batchrank.cli.keep:gc"),
 }

@@ -62,13 +62,17 @@ class Talk:
 
     def tick(self, snapshot: Snapshot) -> None:
         """Show how far the run is."""
+        if snapshot.state != "ended" or self._bar is not None:
+            self.show(snapshot.share_done, told(snapshot), snapshot.seconds)
+
+    def show(self, share: float | None, text: str, seconds: float) -> None:
+        """Show what share is done after so many seconds, and what is going on."""
         if self._bar is not None:
-            share = snapshot.share_done
             total = None if share is None else 1.0
-            self._bar.update(self._task, total=total, completed=share or 0, told=told(snapshot))
-        elif snapshot.seconds >= self._next_line and snapshot.state != "ended":
-            self._next_line = snapshot.seconds + _SECONDS_A_LINE
-            self.say(told(snapshot))
+            self._bar.update(self._task, total=total, completed=share or 0, told=text)
+        elif seconds >= self._next_line:
+            self._next_line = seconds + _SECONDS_A_LINE
+            self.say(text)
 
 
 def told(snapshot: Snapshot) -> str:

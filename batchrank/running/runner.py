@@ -12,8 +12,8 @@ from itertools import count
 from batchrank.clock import SystemClock
 from batchrank.errors import (
     BatchrankError,
+    DeadlineError,
     RejectedError,
-    StoppedError,
 )
 from batchrank.formats.sources.source import check_readable
 from batchrank.formats.wording import displayable
@@ -188,7 +188,7 @@ class Runner:
         self._pace = Pace(seconds)
         self._recorder.deadline = deadline
         if seconds > 0:
-            late = StoppedError("the time is up; queries that were open go on next time")
+            late = DeadlineError("the time is up; queries that were open go on next time")
             asyncio.get_running_loop().call_later(seconds, self.stop, late)
         return deadline
 
@@ -245,7 +245,7 @@ class Runner:
             await self._asker.drain()
         if not in_time:
             late = "the time that is left is not enough for another query"
-            self._stopping.stop(StoppedError(late))
+            self._stopping.stop(DeadlineError(late))
         return None
 
     async def _judge(self, run: Run, canaries: Canaries) -> None:

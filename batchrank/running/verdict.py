@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.errors import BatchrankError, DeadlineError, RejectedError, StoppedError
 from batchrank.formats.wording import counted, displayable
 from batchrank.running.causes import Cause, chance_of_repeating, failures, silences
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
@@ -22,6 +22,7 @@ from batchrank.store.history import (
     count_of_other_jobs,
     coverage,
     last_output,
+    queries_of,
     remember_output,
 )
 from batchrank.store.records import Run, Totals
@@ -37,9 +38,10 @@ _ENOUGH_ANSWERS = 20
 class Report:
     """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences.
 
-    `coverage` tells how much is done, where not all is; `changes` what is new in the input since
-    the last run, where it was read to its end both times. `failures` tell why lines failed,
-    `silences` what servers said in place of an answer.
+    `publishable` says that what is done may be published: the run is complete, or its time was up,
+    and no gate was failed. `coverage` tells how much is done, where not all is; `changes` what is
+    new in the input since the last run, where it was read to its end both times. `failures` tell
+    why lines failed, `silences` what servers said in place of an answer.
     """
 
     run: Run
@@ -54,6 +56,7 @@ class Report:
     store: str
     output: str | None
     left_out: list[str]
+    publishable: bool = False
     coverage: Coverage | None = None
     changes: Changes | None = None
     reduced: int = 0
@@ -67,6 +70,7 @@ class Report:
             "exit_code": self.exit_code,
             "reasons": self.reasons,
             "examples": self.examples,
+            "publishable": self.publishable,
             "queries": {str(status): n for status, n in self.totals.queries.items()},
             "windows": asdict(self.totals.tally),
             "already_finished": self.progress.known,
@@ -137,6 +141,8 @@ async def conclude(
             examples=list(examples),
             coverage=done if isinstance(stopped, StoppedError) else None,
         )
+        if isinstance(stopped, DeadlineError):
+            report = await _judge_short_night(store, run, spec, report, canaries)
         if not isinstance(stopped, RejectedError) or done.done < done.lines or not intake.is_read:
             return report
     else:
@@ -144,6 +150,7 @@ async def conclude(
         report = replace(
             report,
             exit_code=RejectedError.exit_code if found else 0,
+            publishable=not found,
             reasons=[rejection.reason for rejection in found],
             examples=[example for rejection in found for example in rejection.examples],
         )
@@ -152,6 +159,21 @@ async def conclude(
         return report
     left_out = await _write(store, run, spec, written, intake.repeats)
     return replace(report, output=displayable(written), left_out=left_out)
+
+
+async def _judge_short_night(
+    store: Store, run: Run, spec: JobSpec, report: Report, canaries: Canaries | None
+) -> Report:
+    """What the gates say of the queries that were done in time."""
+    if canaries is not None and not await queries_of(store, run.id, canaries.hashes):
+        canaries = None  # none was done yet
+    found = await rejections(store, run, spec, report.totals, canaries)
+    return replace(
+        report,
+        publishable=not found,
+        reasons=[*report.reasons, *(rejection.reason for rejection in found)],
+        examples=[example for rejection in found for example in rejection.examples],
+    )
 
 
 async def _repeated_orders(store: Store, run: Run, tally: Tally) -> list[str]:

@@ -13,7 +13,8 @@ from batchrank.store.store import Store
 from batchrank.values import RankedQuery
 
 _CHUNK = 200
-_FOUND = "lines JOIN rankings ON rankings.key = lines.ranking"
+FOUND = "lines JOIN rankings ON rankings.key = lines.ranking"
+"""The lines that have a ranking, for the modules of this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ async def coverage(store: Store, run: int) -> Coverage:
         "SELECT count(*), ifnull(sum(weight), 0) FROM lines WHERE run = ?", (run,)
     )
     ((done, weight_done),) = await store.select(
-        f"SELECT count(*), ifnull(sum(weight), 0) FROM {_FOUND} WHERE run = ?",  # noqa: S608 - fixed
+        f"SELECT count(*), ifnull(sum(weight), 0) FROM {FOUND} WHERE run = ?",  # noqa: S608 - fixed
         (run,),
     )
     return Coverage(done, lines, weight_done, weight)
@@ -102,7 +103,7 @@ async def coverage(store: Store, run: int) -> Coverage:
 async def count_of_other_jobs(store: Store, run: Run) -> int:
     """Lines of a run that show a ranking of another job: those without its optional passes."""
     ((count,),) = await store.select(
-        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND rankings.job != ?",  # noqa: S608 - fixed
+        f"SELECT count(*) FROM {FOUND} WHERE run = ? AND rankings.job != ?",  # noqa: S608 - fixed
         (run.id, run.job),
     )
     return int(count)
@@ -111,7 +112,7 @@ async def count_of_other_jobs(store: Store, run: Run) -> int:
 async def count_of_incremental(store: Store, run: int) -> int:
     """Lines of a run that show a ranking which builds on an earlier one."""
     ((count,),) = await store.select(
-        f"SELECT count(*) FROM {_FOUND} WHERE run = ? AND base",  # noqa: S608 - fixed
+        f"SELECT count(*) FROM {FOUND} WHERE run = ? AND base",  # noqa: S608 - fixed
         (run,),
     )
     return int(count)
@@ -149,7 +150,7 @@ async def last_output(store: Store, run: Run) -> dict[str, Any] | None:
 async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, RankedQuery]]:
     """The first `count` queries of a run with a window that brought no usable ranking."""
     rows = await store.select(
-        f"SELECT line, packed FROM {_FOUND} WHERE run = ? AND fallback + error + thin > 0 "  # noqa: S608
+        f"SELECT line, packed FROM {FOUND} WHERE run = ? AND fallback + error + thin > 0 "  # noqa: S608
         "ORDER BY position LIMIT ?",
         (run, count),
     )
@@ -159,7 +160,7 @@ async def bad_queries(store: Store, run: int, count: int) -> list[tuple[int, Ran
 async def asked_queries(store: Store, run: int, count: int) -> list[RankedQuery]:
     """The first `count` queries of a run that a model answered for."""
     rows = await store.select(
-        f"SELECT packed FROM {_FOUND} WHERE run = ? AND ok + repaired > 0 "  # noqa: S608 - fixed
+        f"SELECT packed FROM {FOUND} WHERE run = ? AND ok + repaired > 0 "  # noqa: S608 - fixed
         "ORDER BY position LIMIT ?",
         (run, count),
     )
@@ -169,7 +170,7 @@ async def asked_queries(store: Store, run: int, count: int) -> list[RankedQuery]
 async def on_line(store: Store, run: int, line: int) -> list[tuple[int, RankedQuery]]:
     """What became of one line of a run's input, none where it has no ranking."""
     rows = await store.select(
-        f"SELECT line, packed FROM {_FOUND} WHERE run = ? AND line = ?",  # noqa: S608 - fixed
+        f"SELECT line, packed FROM {FOUND} WHERE run = ? AND line = ?",  # noqa: S608 - fixed
         (run, line),
     )
     return [(number, unpack(packed)) for number, packed in rows]
@@ -179,7 +180,7 @@ async def failed_queries(store: Store, run: int) -> AsyncIterator[tuple[int, Ran
     """The failed queries of a run with their line numbers, in input order."""
     after = -1
     while rows := await store.select(
-        f"SELECT position, line, packed FROM {_FOUND} WHERE run = ? AND status = 'failed' "  # noqa: S608
+        f"SELECT position, line, packed FROM {FOUND} WHERE run = ? AND status = 'failed' "  # noqa: S608
         "AND position > ? ORDER BY position LIMIT ?",
         (run, after, _CHUNK),
     ):
@@ -191,7 +192,7 @@ async def failed_queries(store: Store, run: int) -> AsyncIterator[tuple[int, Ran
 async def queries_of(store: Store, run: int, qids: Iterable[int]) -> list[RankedQuery]:
     """The rankings of a run under these qid hashes, as far as they are there."""
     rows = await store.select_in(
-        f"SELECT packed FROM {_FOUND} WHERE run = ? AND lines.qid",  # noqa: S608 - fixed
+        f"SELECT packed FROM {FOUND} WHERE run = ? AND lines.qid",  # noqa: S608 - fixed
         qids,
         run,
     )

@@ -68,6 +68,12 @@ def unpack_scored(packed: bytes | None) -> Scored:
     return tuple((name, score) for name, score in orjson.loads(zstandard.decompress(packed)))
 
 
+def unpack_order(packed: bytes) -> tuple[str, list[str], list[str]]:
+    """Of a packed ranked query only its text, its docids in first-stage order, and as ranked."""
+    _, _, query, docids, _, order, *_ = orjson.loads(zstandard.decompress(packed))
+    return query, docids, [docids[place] for place in order]
+
+
 def unpack(packed: bytes) -> RankedQuery:
     """The inverse of `pack`, for what earlier versions packed too."""
     (

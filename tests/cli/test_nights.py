@@ -16,6 +16,7 @@ from tests.cli.conftest import Shell
 from tests.cli.running import (
     Result,
     Row,
+    batchrank,
     docids,
     gain,
     judge,
@@ -286,3 +287,22 @@ def test_changed_and_missing_lines_are_told(shell: Shell, source: Path, rows: li
     assert found.code == 0
     assert "the input since the last run: 2 changed or new lines, 2 no longer there" in found.err
     assert "the input since the last run" not in shell.run(source).err
+
+
+@pytest.mark.parametrize(("malformed", "publishable"), [(0.0, True), (1.0, False)])
+def test_what_a_short_night_did_is_judged_by_the_gates_before_it_may_be_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, malformed: float, publishable: bool
+) -> None:
+    rows = requests(queries=10, candidates=12)
+    source = written(tmp_path / "in.jsonl", rows)
+    bad = judge(rows, malformed_rate=malformed, malformed=("empty",), sound_trials=True)
+    with serving(bad) as server:
+        monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * MINUTE)
+        shell = Shell(tmp_path, server.url)
+        ended = one_at_a_time(shell, source, "--time-limit", "14m")
+    assert ended.code == 75, ended.err
+    assert ended.json["publishable"] == publishable, str(ended.json)
+    assert any("--max-fallback" in reason for reason in ended.json["reasons"]) != publishable
+    target = f"jsonl:{tmp_path / 'cache.jsonl'}"
+    published = batchrank("publish", shell.store, target, "--status", "ok,degraded")
+    assert published.code == (0 if publishable else 3)

@@ -1,0 +1,1 @@
+"""Puts a run's rankings where an online system reads them: generations of cache entries."""

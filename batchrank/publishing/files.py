@@ -1,0 +1,193 @@
+"""A file of cache entries as a target: written anew with what is carried over, replaced whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from batchrank.entries import Scheme
+from batchrank.errors import DiskError, UsageError
+from batchrank.formats.atomic import AtomicFile
+from batchrank.formats.wording import quoted
+from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
+
+_ROW_BYTES = 120
+
+
+class Writer(Protocol):
+    """Puts entries into a file."""
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Add some."""
+
+    def close(self) -> None:
+        """Write what is still held back."""
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+
+
+class Format(Protocol):
+    """How entries stand in a file."""
+
+    def writer(self, file: AtomicFile, header: dict[str, str]) -> Writer:
+        """One that writes to `file`, beginning with what is known of all entries."""
+
+    def header(self, path: Path) -> dict[str, str]:
+        """What a file says of all its entries; raises ValueError where it is none of this kind."""
+
+    def entries(self, path: Path) -> Iterator[list[Entry]]:
+        """All entries of a file, some at a time; raises ValueError as `header`."""
+
+
+class FileTarget:
+    """See `Target`. Older generations are kept beside the file, as `FILE.1`, `FILE.2`, ….
+
+    Holds the keys that it has written in memory: about 100 bytes each.
+    """
+
+    def __init__(self, path: Path, form: Format, now: Callable[[], float]) -> None:
+        self.name = quoted(path)
+        self._path = Path(os.path.realpath(path))
+        self._form = form
+        self._now = now
+        self._keys: set[bytes] = set()
+        self._file: AtomicFile | None = None
+        self._writer: Writer | None = None
+
+    async def current(self) -> Generation | None:
+        """See `Target`."""
+        return await asyncio.to_thread(self._generation, self._path)
+
+    async def room(self, plan: Plan) -> Room:
+        """See `Target`; a full disk is noticed when it is full."""
+        return Room(round(plan.entries * (plan.value_bytes + _ROW_BYTES)))
+
+    async def begin(self, header: Header) -> Begun:
+        """See `Target`; always from the beginning."""
+        now = self._now()
+        current = await self.current()
+        number = current.number + 1 if current else 1
+        named = {
+            "identity": header.identity,
+            "scheme": str(header.scheme),
+            "source": header.source,
+            "generation": str(number),
+        }
+        self._file = await asyncio.to_thread(AtomicFile, str(self._path))
+        await asyncio.to_thread(self._file.__enter__)
+        self._writer = await asyncio.to_thread(self._form.writer, self._file, named)
+        return Begun(number, now)
+
+    async def write(self, entries: Sequence[Entry], position: int) -> int:
+        """See `Target`."""
+        return await asyncio.to_thread(self._write, entries)
+
+    async def carry(self, after: str, *, copy: bool) -> tuple[str, Coverage]:
+        """See `Target`; all at once."""
+        return "", await asyncio.to_thread(self._carry, copy)
+
+    async def switch(self) -> int:
+        """See `Target`."""
+        await asyncio.to_thread(self._switch)
+        return len(self._keys)
+
+    async def discard(self) -> None:
+        """See `Target`."""
+        if self._file is not None:
+            if self._writer is not None:
+                self._writer.abandon()
+            await asyncio.to_thread(self._file.__exit__, DiskError, None, None)
+            self._file = None
+
+    async def prune(self, keep: int) -> None:
+        """See `Target`."""
+        await asyncio.to_thread(self._prune, keep)
+
+    async def rollback(self) -> Generation:
+        """See `Target`; the file that was current is gone."""
+        return await asyncio.to_thread(self._rollback)
+
+    async def close(self) -> None:
+        """See `Target`."""
+        await self.discard()
+
+    def _generation(self, path: Path) -> Generation | None:
+        if not path.exists():
+            return None
+        try:
+            header = self._form.header(path)
+            scheme = Scheme.parse(header["scheme"])
+            number = int(header["generation"])
+            named = Header(header["identity"], scheme, header["source"])
+        except (ValueError, KeyError, OSError) as error:
+            raise UsageError(
+                f"{quoted(path)} holds no cache entries ({error}): move it away, or choose another"
+            ) from error
+        return Generation(number, named)
+
+    def _write(self, entries: Iterable[Entry]) -> int:
+        assert self._writer is not None
+        new = []
+        for entry in entries:
+            key = bytes.fromhex(entry.key.replace(":", ""))
+            if key not in self._keys:
+                self._keys.add(key)
+                new.append(entry)
+        self._writer.write(new)
+        return len(self._keys)
+
+    def _carry(self, copy: bool) -> Coverage:
+        if not self._path.exists():
+            return Coverage(0, 0)
+        now = self._now()
+        found = Coverage(0, 0)
+        for chunk in self._form.entries(self._path):
+            live = [entry for entry in chunk if entry.expires is None or entry.expires > now]
+            if copy:
+                self._write(live)
+            covered = sum(bytes.fromhex(entry.key.replace(":", "")) in self._keys for entry in live)
+            found += Coverage(len(live), covered)
+        return found
+
+    def _switch(self) -> None:
+        assert self._file is not None
+        assert self._writer is not None
+        self._writer.close()
+        self._keep_old()
+        self._file.__exit__(None, None, None)
+        self._file = None
+
+    def _keep_old(self) -> None:
+        """Give the old file a second name, until the new one takes its first."""
+        newest = self._older(1)
+        if not self._path.exists() or (newest.exists() and newest.samefile(self._path)):
+            return
+        there = next(number for number in count(1) if not self._older(number).exists())
+        for number in range(there, 1, -1):
+            self._older(number - 1).replace(self._older(number))
+        os.link(self._path, newest)
+
+    def _prune(self, keep: int) -> None:
+        for number in count(keep):
+            if not (older := self._older(number)).exists():
+                return
+            older.unlink()
+
+    def _rollback(self) -> Generation:
+        before = self._generation(self._older(1))
+        if before is None:
+            raise UsageError(f"{self.name} keeps no generation before the current one")
+        self._older(1).replace(self._path)
+        for number in count(2):
+            if not (older := self._older(number)).exists():
+                return before
+            older.replace(self._older(number - 1))
+        raise AssertionError  # there is always a number that is free
+
+    def _older(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")

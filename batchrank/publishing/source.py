@@ -1,0 +1,148 @@
+"""The entries that a run has to publish, read from its store in the order of its input."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import orjson
+
+from batchrank.entries import FORMAT, Origin, Scheme, encode_value, entry_key
+from batchrank.errors import RejectedError, UsageError
+from batchrank.formats.wording import displayable
+from batchrank.publishing.target import Header
+from batchrank.store.packing import unpack_order
+from batchrank.store.published import count_rankings, job_key_of, packed_rankings
+from batchrank.store.records import Run
+from batchrank.store.store import Store
+from batchrank.values import QueryStatus
+
+_SAMPLE = 512
+_SAMPLED_AT = 16
+"""Places of a run where neighbours are sampled together."""
+_READ = 2000
+
+PUBLISHED = (QueryStatus.OK, QueryStatus.REPAIRED)
+"""Statuses that are published unless others are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Seconds until an entry ends, None for never, and the share by which that is shortened."""
+
+    ttl: float | None
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Keys and values of the lines up to `position`."""
+
+    position: int
+    entries: list[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The rankings of one run with one of `statuses`, as cache entries; `lines` counts them."""
+
+    store: Store
+    run: Run
+    statuses: tuple[QueryStatus, ...]
+    scheme: Scheme
+    origin: Origin
+    lines: int
+
+    @classmethod
+    async def of(
+        cls,
+        store: Store,
+        run: Run,
+        statuses: Sequence[QueryStatus] = PUBLISHED,
+        scheme: Scheme | None = None,
+        *,
+        ungated: bool = False,
+    ) -> Source:
+        """What `run` has. Raises RejectedError where no gate passed it, but for `ungated`."""
+        if QueryStatus.FAILED in statuses:
+            raise UsageError("failed queries have no ranking: leave failed out of --status")
+        if not ungated:
+            _see_that_gates_passed(run)
+        return cls(
+            store,
+            run,
+            tuple(statuses),
+            scheme or Scheme(),
+            Origin(
+                run.settings["model"],
+                run.settings["template"],
+                run.started,
+                await job_key_of(store, run),
+            ),
+            await count_rankings(store, run.id, statuses),
+        )
+
+    def header(self, lifetime: Lifetime, *, replace: bool) -> Header:
+        """What its generation is made from."""
+        made_from = [
+            FORMAT,
+            str(self.scheme),
+            self.origin.job,
+            self.run.id,
+            self.run.started,
+            sorted(self.statuses),
+            lifetime.ttl,
+            lifetime.jitter,
+            replace,
+            self.lines,
+        ]
+        identity = hashlib.sha256(orjson.dumps(made_from)).hexdigest()[:32]
+        place = displayable(str(self.store.path))
+        return Header(identity, self.scheme, f"run {self.run.id} of {place}")
+
+    async def blocks(self, after: int, size: int) -> AsyncIterator[Block]:
+        """Entries of the lines behind position `after`, `size` at a time."""
+        while rows := await self._read(after, max(_READ, size)):
+            after = rows[-1][0]
+            for begin, end in pairwise([*range(0, len(rows), size), len(rows)]):
+                chunk = rows[begin:end]
+                entries = await asyncio.to_thread(self._entries, chunk)
+                yield Block(chunk[-1][0], entries)
+
+    async def sample(self) -> list[tuple[str, bytes]]:
+        """Some entries, from all over the run."""
+        ((last,),) = await self.store.select(
+            "SELECT ifnull(max(position), 0) FROM lines WHERE run = ?", (self.run.id,)
+        )
+        step = max(1, (last + 1) // _SAMPLED_AT)
+        found: dict[int, bytes] = {}
+        for after in range(-1, last + 1, step):
+            found.update(await self._read(after, _SAMPLE // _SAMPLED_AT))
+        return await asyncio.to_thread(self._entries, list(found.items()))
+
+    async def _read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        return await packed_rankings(self.store, self.run.id, self.statuses, after, limit)
+
+    def _entries(self, rows: Sequence[tuple[int, bytes]]) -> list[tuple[str, bytes]]:
+        entries = []
+        for _, packed in rows:
+            query, candidates, ranking = unpack_order(packed)
+            key = entry_key(query, candidates, self.scheme)
+            entries.append((key, encode_value(ranking, self.origin)))
+        return entries
+
+
+def _see_that_gates_passed(run: Run) -> None:
+    """Refuse a run that was rejected, or ended without a judgement."""
+    if run.exit == 0 or (run.summary or {}).get("publishable"):
+        return
+    if run.exit is None:
+        how = "did not end: run the same job again"
+    elif run.exit == RejectedError.exit_code:
+        how = "was rejected by a gate: see `batchrank status`"
+    else:
+        how = f"ended early (exit {run.exit}): run the same job again"
+    raise RejectedError(f"run {run.id} {how}, or publish it all the same with --ungated")

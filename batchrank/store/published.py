@@ -1,0 +1,37 @@
+"""What a publication reads of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from batchrank.store.history import FOUND
+from batchrank.store.records import Run
+from batchrank.store.store import Store
+
+
+async def job_key_of(store: Store, run: Run) -> str:
+    """The key of a run's job, in hexadecimal digits."""
+    rows = await store.select("SELECT lower(hex(key)) FROM jobs WHERE id = ?", (run.job,))
+    return str(rows[0][0])
+
+
+async def count_rankings(store: Store, run: int, statuses: Sequence[str]) -> int:
+    """How many lines of a run have a ranking with one of these statuses."""
+    marks = ",".join("?" * len(statuses))
+    ((count,),) = await store.select(
+        f"SELECT count(*) FROM {FOUND} WHERE run = ? AND status IN ({marks})",  # noqa: S608 - fixed
+        (run, *statuses),
+    )
+    return int(count)
+
+
+async def packed_rankings(
+    store: Store, run: int, statuses: Sequence[str], after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """The next packed rankings with one of these statuses, each with its position in the run."""
+    marks = ",".join("?" * len(statuses))
+    return await store.select(
+        f"SELECT position, packed FROM {FOUND} WHERE run = ? AND status IN ({marks}) "  # noqa: S608
+        "AND position > ? ORDER BY position LIMIT ?",
+        (run, *statuses, after, limit),
+    )
