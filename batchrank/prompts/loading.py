@@ -59,7 +59,7 @@ def _read(name: str) -> str:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"template {name!r} is neither built in ({', '.join(built_in_names())}) "

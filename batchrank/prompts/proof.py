@@ -33,13 +33,15 @@ def prove(template: Template, most: int) -> None:
     elif listwise:
         labels = [str(number) for number in range(1, most + 1)]
     for documents in _trials(most):
-        for wanted in sorted({1, len(documents)}):
+        count = len(documents)
+        # Of one size every number that may be asked for.
+        for wanted in range(1, count + 1) if count == min(most, _ALL_SIZES) else {1, count}:
             text = template.render(
                 documents, query=query, wanted=wanted, example="[2]", labels=ascii_uppercase
             )
             if (lack := _lack(text, query, documents, labels)) is not None:
-                count = f"{len(documents)} document{'s' if len(documents) > 1 else ''}"
-                raise PromptError(f"{template.where} makes a prompt of {count} {lack}")
+                size = f"{count} document{'s' if count > 1 else ''}"
+                raise PromptError(f"{template.where} makes a prompt of {size} {lack}")
 
 
 def _trials(most: int) -> Iterator[tuple[str, ...]]:

@@ -76,23 +76,37 @@ def _counted(context: Context, items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
+def _written(value: object) -> object:
+    """What `{{ value }}` writes: a function's address would be another one in each run."""
+    if callable(value) and not isinstance(value, jinja2.Undefined):
+        raise TypeError("a function is no text: add () to call it")
+    return value
+
+
 _ENVIRONMENT = _Sandbox(
+    finalize=_written,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=False,
 )
 _ENVIRONMENT.filters[_STEPS] = _counted
+# The same window has to make the same prompt in every run, or its answer is not found again.
+del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
+_OTHER_FILES = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 
 
 def compiled(body: str, offered: Iterable[str], examples: tuple[object, ...]) -> jinja2.Template:
     """The template of a text that uses the variables `offered` and `examples`, which are given.
 
-    Raises TextError for what is no jinja2, an unknown variable or a number that is too large.
+    Raises TextError for what is no jinja2, an unknown variable, another file or a number that is
+    too large.
     """
     try:
         tree = _ENVIRONMENT.parse(body)
         _check_names(tree, (*offered, "examples"))
+        for node in tree.find_all(_OTHER_FILES):
+            raise TextError("it can't use other files", node.lineno)
         for loop in list(tree.find_all(nodes.For)):
             loop.iter = nodes.Filter(loop.iter, _STEPS, [], [], None, None, lineno=loop.lineno)
         for number in tree.find_all(nodes.Const):
