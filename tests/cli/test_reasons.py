@@ -77,7 +77,7 @@ def test_an_early_stop_says_where_to_look(tmp_path: Path) -> None:
 def test_a_store_that_is_deleted_in_mid_run_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("batchrank.running.runner._TICK_SECONDS", 0.01)
+    monkeypatch.setattr("batchrank.running.ticking._TICK_SECONDS", 0.01)
     rows = requests(queries=200, candidates=12)
     source = written(tmp_path / "in.jsonl", rows)
     with serving(judge(rows, call_seconds=0.05)) as server:
