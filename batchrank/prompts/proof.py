@@ -14,6 +14,8 @@ _ALL_SIZES = 30
 """Up to so many documents every size is tried; beyond it the largest alone."""
 _REHEARSED = 4
 """The preflight shows so many, however few a window of the job has."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>")
+"""Of a thing that is no text, as Python writes it."""
 _WORDS = 100
 """Of a document, as many as a usual cut leaves."""
 
@@ -64,6 +66,8 @@ def _lack(
     text: str, query: str | None, documents: Sequence[str], labels: Sequence[str]
 ) -> str | None:
     """What a prompt lacks, in the words behind "a prompt of 3 documents"; None for nothing."""
+    if _ADDRESS.search(text):
+        return "with an address that is another one in each run: add () to call a function"
     if query is not None and query not in text:
         return "without the query"
     shown = sorted(

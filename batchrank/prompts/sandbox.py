@@ -76,15 +76,7 @@ def _counted(context: Context, items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def _written(value: object) -> object:
-    """What `{{ value }}` writes: a function's address would be another one in each run."""
-    if callable(value) and not isinstance(value, jinja2.Undefined):
-        raise TypeError("a function is no text: add () to call it")
-    return value
-
-
 _ENVIRONMENT = _Sandbox(
-    finalize=_written,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

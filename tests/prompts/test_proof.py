@@ -83,6 +83,7 @@ BAD_LISTS = {
     "always the first": each("[{{ loop.index }}] {{ document }}"),
     "truncated": each("[{{ loop.index }}] {{ d | truncate(300) }}"),
     "changed": each("[{{ loop.index }}] {{ d | upper }}"),
+    "the address of a function": each("[{{ loop.index }}] {{ d }}") + "{{ query.upper }}",
     "no query": each("[{{ loop.index }}] {{ d }}").removeprefix(HEAD),
     "the query changed": each("[{{ loop.index }}] {{ d }}").replace("query", "query | title"),
 }
@@ -178,7 +179,6 @@ FAILING = {
     "a base": ("{% extends 'other' %}", 7),
     "a macro elsewhere": ("\n{% from 'other' import name %}", 8),
     "some wanted number": ("{{ 1 // (wanted - 7) }}", 7),
-    "a function": ("\n{{ query.upper }}", 8),
     "chance": ("{{ [1, 2] | random }}", 7),
     "text by chance": ("{{ lipsum() }}", 7),
 }
