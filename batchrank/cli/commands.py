@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, Place] = {
     "compare": Place(MEASURE, "batchrank.cli.measure:compare_command"),
     "diagnose": Place(CHOOSE, "batchrank.cli.tune:diagnose_command"),
     "tune": Place(CHOOSE, "batchrank.cli.tune:tune_command"),
-    "label": Place(CHOOSE, "batchrank.cli.tune:label_command"),
+    "label": Place(CHOOSE, "batchrank.cli.label:label_command"),
     "publish": Place(PUBLISH, "batchrank.cli.publish:publish"),
     "backup": Place(MAINTAIN, "batchrank.cli.keep:backup"),
     "gc": Place(MAINTAIN, "batchrank.cli.keep:gc"),

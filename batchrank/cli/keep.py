@@ -11,6 +11,7 @@ import typer
 
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
+from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.streams import print_json
 from batchrank.errors import UsageError
 from batchrank.formats.wording import printable
@@ -31,6 +32,7 @@ def backup(
 
     Example: batchrank backup monday.sqlite
     """
+    check_output(str(target), stored_files(store))
     size = back_up(store, target)
     typer.echo(f"{printable(str(target))}: {size:,} bytes")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from batchrank.errors import UsageError
+from batchrank.formats.holdings import Holding, holding
 from batchrank.formats.wording import quoted
 from batchrank.running.results import rejected_name, summary_name
 from batchrank.running.status import status_path
@@ -24,7 +25,7 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     may be one that is read.
     """
     reads = dict(_read(spec, source, job))
-    stored = _stored(spec.store)
+    stored = stored_files(spec.store)
     writes = [output, rejected_name(output), summary_name(output)]
     kept = {**reads, **stored}
     for name in writes:
@@ -43,11 +44,17 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
 
 def check_export(output: str, store: Path) -> None:
     """See that an export does not write to its store; raises UsageError."""
-    check_output(output, _stored(store))
+    check_output(output, stored_files(store))
 
 
-def check_output(output: str, kept: Mapping[str, Path], flag: str = "-o") -> None:
-    """See that `output` can be written and is none of the files in `kept`; raises UsageError."""
+def check_output(
+    output: str, kept: Mapping[str, Path], replaces: Container[Holding] = (), flag: str = "-o"
+) -> None:
+    """See that `output` can be written and destroys nothing; raises UsageError.
+
+    It may be none of the files in `kept`, and hold nothing that a person made, but for what the
+    command `replaces` because it writes such files itself.
+    """
     if output == "-":
         if sys.stdout is None:
             raise UsageError("standard output is closed: choose an output with -o FILE")
@@ -58,6 +65,12 @@ def check_output(output: str, kept: Mapping[str, Path], flag: str = "-o") -> Non
     target = Path(os.path.realpath(output))
     if target.is_dir():
         raise UsageError(f"the output {quoted(output)} is a folder: give a file name in it")
+    held = holding(target)
+    if held is not None and held not in replaces:
+        raise UsageError(
+            f"the output {quoted(output)} is there already and holds {held}: choose another, or "
+            "remove it first"
+        )
     if not target.parent.is_dir():
         raise UsageError(
             f"{quoted(output)} can't be written: create its folder, or choose another output"
@@ -87,7 +100,7 @@ def _read(spec: JobSpec, source: str, job: Path | None) -> Iterator[tuple[str, P
     yield from ((what, path) for what, path in others.items() if path is not None)
 
 
-def _stored(store: Path) -> dict[str, Path]:
+def stored_files(store: Path) -> dict[str, Path]:
     """A store and the files that are kept beside it."""
     if not store.name:
         raise UsageError(f"the store {quoted(store)} is a folder: give a file name in it")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -10,10 +10,11 @@ import typer
 
 from batchrank.cli.loop import run_loop
 from batchrank.cli.options import within
-from batchrank.cli.paths import check_export, check_output
+from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.talk import Talk
 from batchrank.errors import StoppedError, UsageError
+from batchrank.formats.holdings import Holding
 from batchrank.measuring.sampling import Sample
 from batchrank.measuring.trials import Trials
 from batchrank.spec.fields import MANY
@@ -69,12 +70,18 @@ def try_on(
         raise StoppedError(f"{error}; the same command goes on where this one stopped") from error
 
 
-def check_result(output: Path, store: Path, reads: dict[str, Path | None]) -> None:
+def check_result(
+    output: Path,
+    store: Path,
+    reads: Mapping[str, Path | None],
+    replaces: Container[Holding] = (),
+) -> None:
     """See that `output` is a file that can be written and none of those read or the store's.
 
+    `replaces` is what of a person's it may hold, where the command looks after that itself.
     Raises UsageError.
     """
     if str(output) == "-":
         raise UsageError("the result is a file beside what is printed: give -o FILE")
-    check_export(str(output), store)
-    check_output(str(output), {what: path for what, path in reads.items() if path is not None})
+    kept = {what: path for what, path in reads.items() if path is not None}
+    check_output(str(output), {**stored_files(store), **kept}, replaces)

@@ -1,4 +1,4 @@
-"""`diagnose`, `tune` and `label`: what a model does with this input, and what is best for it."""
+"""`diagnose` and `tune`: what a model does with this input, and what is best for it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,17 @@ from batchrank.cli.trying import (
     try_on,
 )
 from batchrank.cli.tuned import (
-    checked_lines,
     diagnosis_lines,
-    label_lines,
+    is_tuned,
     spec_comment,
     tuning_lines,
     tuning_value,
 )
-from batchrank.errors import UsageError
 from batchrank.formats.atomic import AtomicFile
+from batchrank.formats.holdings import Holding
 from batchrank.formats.toml import write_toml
 from batchrank.formats.trec import read_qrels
-from batchrank.formats.wording import quoted
 from batchrank.measuring.diagnosis import Diagnosis, diagnose
-from batchrank.measuring.labelling import (
-    Label,
-    compare_grades,
-    label,
-    read_labels,
-    write_labels,
-    write_qrels,
-)
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
 from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
@@ -141,7 +131,8 @@ def tune_command(
     parse_measures([MEASURE])
     judged = read_qrels(qrels)
     reads = {"the input": Path(queries), "the judgements": qrels, "the job spec": job}
-    check_result(output, store, {**reads, "the grid": grid})
+    own = (Holding.SETTINGS,) if is_tuned(output) else ()
+    check_result(output, store, {**reads, "the grid": grid}, own)
 
     async def work(trials: Trials, say: Say) -> Tuning:
         return await tune(trials, base, axes, judged, generated_weight, say)
@@ -154,86 +145,3 @@ def tune_command(
         print_json(tuning_value(found))
     else:
         typer.echo("\n".join([*tuning_lines(found), f"written to {output}"]))
-
-
-def label_command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Qrels that are written.")
-    ],
-    queries: Annotated[
-        str | None,
-        typer.Argument(metavar="[QUERIES]", help="JSONL file, plain, .gz or .zst."),
-    ] = None,
-    corrected: Annotated[
-        Path | None,
-        typer.Option("--corrected", metavar="FILE", help="Take back the labels a person checked."),
-    ] = None,
-    check: Annotated[
-        float,
-        typer.Option(
-            "--check",
-            callback=options.within("--check", 0, 1),
-            help="Share marked for a person to check.",
-        ),
-    ] = 0.2,
-    sample: SampleSize = 50,
-    store: TrialStore = STORE,
-    job: options.SpecFile = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
-    as_json: options.JsonFlag = False,
-) -> None:
-    """Make weak judgements (0 to 2) by the model, with some marked for a person; take them back.
-
-    Examples:
-
-      batchrank label queries.jsonl -o weak.qrels      # and weak.check.jsonl, for a person
-      batchrank label --corrected weak.check.jsonl -o judged.qrels
-    """
-    reads = {"the input": None if queries is None else Path(queries), "the job spec": job}
-    check_result(output, store, {**reads, "the corrected file": corrected})
-    if (queries is None) == (corrected is None):
-        raise UsageError("label takes QUERIES, or a file that was corrected, with --corrected FILE")
-    if corrected is not None:
-        labels = read_labels(corrected)
-        checked = compare_grades(labels)
-        _write(output, write_qrels(labels))
-        if as_json:
-            print_json(checked)
-        else:
-            typer.echo("\n".join([*checked_lines(checked), f"written to {output}"]))
-        return
-    assert queries is not None
-    base = load_spec(job, model_flags(locals()))
-    to_check = output.with_suffix(".check.jsonl")
-    _keep_corrections(to_check)
-    with sampled(source_of(base, queries), sample, None) as drawn:
-
-        async def work(trials: Trials, _say: Say) -> list[Label]:
-            return await label(trials, drawn, base, check)
-
-        labels = try_on(drawn, store, work)
-    _write(output, write_qrels(labels))
-    _write(to_check, write_labels(labels))
-    if as_json:
-        print_json(labels)
-    else:
-        typer.echo("\n".join(label_lines(labels, output, to_check)))
-
-
-def _write(path: Path, data: bytes) -> None:
-    with AtomicFile(str(path)) as file:
-        file.write(data)
-
-
-def _keep_corrections(path: Path) -> None:
-    """Refuse to write over what a person did; raises UsageError."""
-    if path.exists() and any(one.corrected is not None for one in read_labels(path)):
-        raise UsageError(
-            f"{quoted(path)} holds a person's grades: take them back with --corrected, "
-            "or choose another -o"
-        )

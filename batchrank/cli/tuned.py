@@ -16,6 +16,8 @@ from batchrank.measuring.diagnosis import MEASURE, Diagnosis, Quality
 from batchrank.measuring.labelling import GRADES, Checked, Label
 from batchrank.measuring.tuning import Tried, Tuning
 
+_CHOSEN = "Chosen by `batchrank tune`"
+
 
 def diagnosis_lines(found: Diagnosis) -> list[str]:
     """What `diagnose` found; the sentence last."""
@@ -109,10 +111,15 @@ def tuning_lines(found: Tuning) -> list[str]:
     return lines
 
 
+def is_tuned(path: Path) -> bool:
+    """Whether a file is a job spec that `tune` wrote."""
+    return path.is_file() and path.read_bytes().startswith(f"# {_CHOSEN}".encode())
+
+
 def spec_comment(found: Tuning) -> str:
     """What stands above the settings in the job spec that is written."""
     return (
-        f"Chosen by `batchrank tune` on {counted(found.queries, 'query', 'queries')}:\n"
+        f"{_CHOSEN} on {counted(found.queries, 'query', 'queries')}:\n"
         f"{_choice(found)}\n"
         f"First stage: {MEASURE} {found.first_stage:.4f}. Confirm it on other queries with "
         "`batchrank eval`.\n"

@@ -32,7 +32,9 @@ async def hold_lock(
             await asyncio.to_thread(lock.__enter__)
         except StoreInUseError as error:
             if not spec.wait_for_lock:
-                raise
+                raise StoreInUseError(
+                    f"{error}, or let the run wait with --wait-for-lock"
+                ) from None
             if not waits:
                 say(f"waiting: {error}")
             waits = True

@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from batchrank.errors import StoreError, StoreInUseError
+from batchrank.errors import StoreError, StoreInUseError, UsageError
+
+_HOLDER = b"process "
 
 
 @contextmanager
 def store_lock(store: Path) -> Iterator[None]:
     """Hold the lock file beside `store`; StoreInUseError names the holder where there is one.
+
+    Raises UsageError where the file of that name is no lock: that of `uv` is `uv.lock`.
 
     The kernel frees the lock when its process ends, however it ends. The file itself stays:
     removing it would let two runners lock two files of one name.
@@ -33,11 +37,16 @@ def store_lock(store: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.read(descriptor, 200).decode("utf-8", "replace").strip()
             raise StoreInUseError(
-                f"store {store} is in use by {holder or 'another runner'}; wait until it ends "
-                "(--wait-for-lock), or choose another store with --store"
+                f"store {store} is in use by {holder or 'another runner'}; wait until it ends, or "
+                "choose another with --store"
             ) from None
+        if os.read(descriptor, len(_HOLDER)) not in (b"", _HOLDER):
+            raise UsageError(
+                f"{path} is another program's file, and a store {store} would need that name: "
+                "choose another with --store"
+            )
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        os.pwrite(descriptor, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

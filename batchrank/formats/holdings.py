@@ -1,0 +1,95 @@
+"""Tells by its content whether a file holds what a person made, so that no output replaces it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from batchrank.errors import LineError, UsageError
+from batchrank.formats.opening import opened
+from batchrank.formats.requests import parse_request
+from batchrank.formats.sources.parquet import is_parquet
+from batchrank.formats.sources.source import Source, read_queries
+
+_LOOKED_AT = 20
+"""Queries, as the first may be one that can't be used."""
+_SQLITE = b"SQLite format 3\x00"
+_JUDGEMENT = re.compile(rb"\S+\s+\S+\s+\S+\s+[-+]?\d+")
+
+
+class Holding(StrEnum):
+    """What would be lost; the value is how it is named."""
+
+    STORE = "an SQLite database"
+    SETTINGS = "settings in TOML"
+    QUERIES = "queries with candidates"
+    JUDGEMENTS = "relevance judgements"
+    GRADES = "a person's grades"
+
+
+def holding(path: Path) -> Holding | None:
+    """What the file at `path` holds; None for what can be made again, and where no file is.
+
+    Rankings, TREC runs and labels that nobody corrected are made by batchrank; of anything else
+    it knows nothing, as of what it can't read.
+    """
+    if not path.is_file():
+        return None
+    try:
+        with opened(str(path)) as file:
+            if file.head.startswith(_SQLITE):
+                return Holding.STORE
+            if path.suffix == ".toml":
+                return Holding.SETTINGS if file.head.strip() else None
+            if is_parquet(file.head):
+                return Holding.QUERIES
+        return _in_lines(path)
+    except UsageError:
+        return None
+
+
+def _in_lines(path: Path) -> Holding | None:
+    with opened(str(path)) as file:
+        lines = _lines(file.chunks)
+        first = next(lines, b"")
+        if _JUDGEMENT.fullmatch(first):
+            return Holding.JUDGEMENTS
+        if "corrected" in (row := _object(first)):
+            # A person may have changed any label.
+            rows = chain([row], map(_object, lines))
+            graded = any(one.get("corrected") is not None for one in rows)
+            return Holding.GRADES if graded else None
+    block = next(read_queries(Source(str(path)), _LOOKED_AT), [])
+    return Holding.QUERIES if any(_is_request(line.data) for line in block) else None
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines that are not blank."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from filter(None, map(bytes.strip, lines))
+    if last := rest.strip():
+        yield last
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _is_request(line: bytes) -> bool:
+    try:
+        parse_request(line)
+    except LineError:
+        return False
+    return True
