@@ -32,6 +32,8 @@ def watch(
 ) -> None:
     """Watch a running job until it ends: a board in a terminal, else a line every 5 s.
 
+    Example: batchrank watch
+
     Ctrl-C leaves the job alone. Where no run is on it says how the last one ended.
     """
     if not is_there(store):
