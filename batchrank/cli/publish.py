@@ -14,19 +14,21 @@ import typer
 
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
-from batchrank.cli.paths import check_export
+from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.published import as_value, ending_lines, outlook_lines
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
 from batchrank.entries import Scheme
 from batchrank.errors import TargetError, UsageError
+from batchrank.formats.holdings import Holding
 from batchrank.formats.wording import printable, quoted
 from batchrank.publishing.opening import DEFAULT_NAMESPACE, open_target, target_path
 from batchrank.publishing.publication import Manner, Outlook, Publication, Published
 from batchrank.publishing.source import PUBLISHED, Lifetime, Source
 from batchrank.publishing.target import Generation, Target
 from batchrank.spec.deadline import parse_duration
+from batchrank.spec.fields import MANY
 from batchrank.store.connection import is_there
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Store
@@ -82,6 +84,7 @@ def publish(
         float,
         typer.Option(
             metavar="SHARE",
+            callback=options.within("--jitter", 0, _MOST_JITTER),
             help="Up to this share is taken off --ttl, so that not all end at once.",
             rich_help_panel=_WHAT,
         ),
@@ -122,6 +125,7 @@ def publish(
         float,
         typer.Option(
             metavar="SHARE",
+            callback=options.within("--min-coverage", 0, 1),
             help="Refuse a generation that has less of the current keys.",
             rich_help_panel=_GENERATIONS,
         ),
@@ -129,7 +133,10 @@ def publish(
     keep: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Generations that stay, for --rollback.", rich_help_panel=_GENERATIONS
+            metavar="N",
+            callback=options.within("--keep", 1, MANY),
+            help="Generations that stay, for --rollback.",
+            rich_help_panel=_GENERATIONS,
         ),
     ] = 2,
     rollback: Annotated[
@@ -156,6 +163,7 @@ def publish(
         int | None,
         typer.Option(
             metavar="N",
+            callback=options.within("--max-ops", 1, MANY),
             help="Writes a second at most.",
             rich_help_panel=_REDIS,
             show_default=False,
@@ -185,17 +193,16 @@ def publish(
     if not is_there(store):
         raise UsageError(f"there is no store at {store}")
     if (path := target_path(target)) is not None:
-        check_export(str(path), store)
+        # A target looks itself whether what is there are entries that it may replace.
+        check_output(str(path), stored_files(store), tuple(Holding))
     asked = _Asked(store, number, _statuses(statuses), _scheme(normalise, key_candidates), ungated)
     manner = Manner(
-        Lifetime(None if ttl == "none" else parse_duration(ttl), _share("jitter", jitter)),
+        Lifetime(None if ttl == "none" else parse_duration(ttl), jitter),
         replace,
-        _share("min-coverage", min_coverage),
-        _at_least_one("keep", keep),
-        None if max_ops is None else _at_least_one("max-ops", max_ops),
+        min_coverage,
+        keep,
+        max_ops,
     )
-    if jitter > _MOST_JITTER:
-        raise UsageError(f"--jitter {jitter:g}: at most {_MOST_JITTER:g}")
     place = _opened(target, namespace, password_env)
     talk = Talk()
     with store_lock(store), talk:
@@ -274,15 +281,3 @@ def _scheme(normalise: str, candidates: bool) -> Scheme:
             f"--normalise {quoted(normalise)}: use some of nfkc, casefold, spaces, or none"
         ) from None
     return Scheme(steps, candidates)
-
-
-def _share(name: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise UsageError(f"--{name} {value:g}: a share from 0 to 1")
-    return value
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise UsageError(f"--{name} {value}: at least 1")
-    return value
