@@ -36,8 +36,8 @@ check: $(VENV)/.developing  ## lint, formatting and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(VENV)/.developing  ## measure throughput against a bare client
-	$(BIN)/python scripts/bench.py
+bench: $(VENV)/.developing  ## measure every target of speed and size, with plots (25 min)
+	$(BIN)/python scripts/bench.py --json bench.json --plots docs/img
 
 site: $(VENV)/.developing  ## build the site of docs/ into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q

@@ -1,14 +1,18 @@
 """The yardstick of the benchmarks: the calls of a job by plain aiohttp and uvloop, nothing else.
 
-    python scripts/bare_client.py URL INPUT IN_FLIGHT STRATEGY
+    python scripts/bare_client.py URL INPUT IN_FLIGHT --strategy segmented
+    python scripts/bare_client.py URL CALLS IN_FLIGHT --recorded
 
 Every query's segments go out at once and its merge follows them, merges first, as in batchrank;
-prompts are rendered before the first call, answers are received and thrown away.
+prompts are rendered before the first call, answers are received and thrown away. With `--recorded`
+the bodies are those that `recording_proxy.py` wrote down, one after the other.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 import sys
 from heapq import heappop, heappush
 from itertools import count
@@ -32,14 +36,31 @@ from batchrank.spec.jobspec import JobSpec
 from batchrank.strategies.base import Round, drive
 from batchrank.values import Form, Permutation, Request, Status
 
+Queries = list[list[list[bytes]]]
+"""Bodies by query and round."""
 
-async def main(url: str, source: str, in_flight: int, strategy: str) -> None:
-    """Drive all calls, at most `in_flight` at a time."""
-    queries = [
-        await _bodies(parse_request(line.data).request, strategy)
-        for block in read_lines(source)
-        for line in block
-    ]
+
+def rendered(source: str, strategy: str) -> Queries:
+    """The bodies of an input's windows, as batchrank would send them."""
+    requests = [parse_request(line.data).request for block in read_lines(source) for line in block]
+
+    means = Means(load_template("direct-en"), Form.GRAMMAR)
+
+    async def render() -> Queries:
+        return [await _bodies(request, strategy, means) for request in requests]
+
+    return asyncio.run(render())
+
+
+def recorded(calls: str) -> Queries:
+    """Recorded bodies, in the order in which they came, each as a query of its own."""
+    with Path(calls).open(encoding="utf-8") as file:
+        rows = sorted((json.loads(line) for line in file), key=lambda row: row["time"])
+    return [[[row["body"].encode()]] for row in rows]
+
+
+async def drive_all(url: str, queries: Queries, in_flight: int) -> None:
+    """Make all calls, at most `in_flight` at a time."""
     order = count()
     ready: list[tuple[int, int, int]] = []  # (−round, order, query)
     left: dict[int, int] = {}
@@ -73,13 +94,12 @@ async def main(url: str, source: str, in_flight: int, strategy: str) -> None:
         await asyncio.gather(*(worker(session) for _ in range(in_flight)))
 
 
-async def _bodies(request: Request, strategy: str) -> list[list[bytes]]:
-    """The bodies of a query's windows, round by round, as batchrank would send them."""
+async def _bodies(request: Request, strategy: str, means: Means) -> list[list[bytes]]:
+    """The bodies of a query's windows, round by round."""
     spec = JobSpec.model_validate({"strategy": strategy})
     cut = Cut(TokenCounter(), spec.max_doc_tokens)
     texts = QueryTexts(request, spec.depth, cut)
     reader = Identifiers(full=False)
-    means = Means(load_template("direct-en"), Form.GRAMMAR)
     rounds: list[list[bytes]] = []
 
     async def ask(windows: Round, _number: int) -> list[Permutation]:
@@ -103,5 +123,18 @@ async def _bodies(request: Request, strategy: str) -> list[list[bytes]]:
     return rounds
 
 
+def main() -> None:
+    """Read the arguments and make the calls."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("source")
+    parser.add_argument("in_flight", type=int)
+    parser.add_argument("--strategy", default="segmented")
+    parser.add_argument("--recorded", action="store_true")
+    given = parser.parse_args()
+    queries = recorded(given.source) if given.recorded else rendered(given.source, given.strategy)
+    uvloop.run(drive_all(given.url, queries, given.in_flight))
+
+
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]))
+    main()

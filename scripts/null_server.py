@@ -3,16 +3,23 @@
     python scripts/null_server.py      # prints its address
 
 For benchmarks of what the client itself costs in memory and time. No slots, no delay, no judgement.
+`GET /stats` tells how many prompts came that were windows, and when the first did.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import cast
 
 import uvloop
 
+_WINDOW = b"[10]"
+"""Stands in the windows of a job; the preflight shows fewer documents."""
 _WANTED = re.compile(rb"Name the (\d+) best|Rank all (\d+) documents")
 _PROPS = b'{"default_generation_settings":{"n_ctx":16384},"total_slots":16}'
 _MODELS = (
@@ -21,8 +28,19 @@ _MODELS = (
 )
 
 
+@dataclass(slots=True)
+class Seen:
+    """Windows that came, and when the first did, in seconds since 1970."""
+
+    windows: int = 0
+    first: float | None = None
+
+
 class NullServer(asyncio.Protocol):
     """HTTP/1.1 with keep-alive, as much of it as one client needs."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where to write."""
@@ -47,6 +65,9 @@ class NullServer(asyncio.Protocol):
     def _answer(self, path: bytes, body: bytes) -> None:
         status = b"200 OK"
         if body:
+            if _WINDOW in body:
+                self._seen.windows += 1
+                self._seen.first = self._seen.first or time.time()
             wanted = _WANTED.search(body)
             count = int(wanted[1] or wanted[2]) if wanted else 1
             named = ",".join(map(str, range(1, count + 1))).encode()
@@ -54,6 +75,8 @@ class NullServer(asyncio.Protocol):
                 b'{"choices":[{"message":{"role":"assistant","content":"' + named + b'"},'
                 b'"finish_reason":"stop"}],"usage":{"prompt_tokens":4000,"completion_tokens":8}}'
             )
+        elif path == b"/stats":
+            reply = json.dumps(asdict(self._seen)).encode()
         elif path in (b"/v1/models", b"/props", b"/health"):
             reply = {b"/v1/models": _MODELS, b"/props": _PROPS, b"/health": b"{}"}[path]
         else:
@@ -64,7 +87,9 @@ class NullServer(asyncio.Protocol):
 
 async def main() -> None:
     """Serve until ended."""
-    server = await asyncio.get_running_loop().create_server(NullServer, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        partial(NullServer, Seen()), "127.0.0.1", 0
+    )
     host, port = server.sockets[0].getsockname()[:2]
     print(f"listening on http://{host}:{port}", flush=True)
     await server.serve_forever()

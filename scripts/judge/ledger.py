@@ -16,6 +16,8 @@ class Call(NamedTuple):
 
     time: float
     """When it came, in seconds since 1970."""
+    seconds: float
+    """How long it took from then to its answer, with its time in the queue."""
     body: str
     """Hash of the request's bytes."""
     status: int

@@ -143,7 +143,8 @@ class JudgeServer:
             status = response.status
             return response
         finally:
-            self._ledger.record(Call(came, digest, status, judged and judged.purpose))
+            took = time.time() - came
+            self._ledger.record(Call(came, took, digest, status, judged and judged.purpose))
 
     def _drawn_by(self, digest: str) -> str:
         """What noise and malformed answers are drawn by."""
