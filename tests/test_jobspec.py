@@ -71,6 +71,8 @@ RANKS_NOT: dict[str, object] = {
     "base_url": "http://127.0.0.1:9",
     "concurrency": 3,
     "cost": {"gpu_hour": 2.5},
+    "dashboard": True,
+    "dashboard_address": "0.0.0.0:8765",
     "deadline": "06:00",
     "endpoint": [{"base_url": "http://127.0.0.1:9"}, {"base_url": "http://127.0.0.1:10"}],
     "format": "csv",

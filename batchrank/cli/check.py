@@ -24,15 +24,8 @@ from batchrank.spec.loading import load_spec
 
 _NO_MATTER = frozenset(
     (
-        *(
-            "output",
-            "output_format",
-            "store",
-            "wait_for_lock",
-            "log_format",
-            "metrics_port",
-            "metrics_textfile",
-        ),
+        *("output", "output_format", "store", "wait_for_lock", "log_format"),
+        *("dashboard", "dashboard_address", "metrics_port", "metrics_textfile"),
         *("max_failed", "gate_qrels", "min_overlap"),
     )
 )

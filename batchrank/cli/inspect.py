@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
 from batchrank.errors import UsageError
-from batchrank.formats.rows import encode_jsonl
 from batchrank.formats.wording import one_line, printable
-from batchrank.ranking.replay import Replayed, replay
-from batchrank.running.results import make_row
+from batchrank.ranking.replay import Replayed
+from batchrank.running.inspection import Inspected, as_document, inspected
 from batchrank.spec.fields import MANY, MOST
 from batchrank.store.history import on_line
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import RankedQuery
 
 _COMPARED = 5000
 
@@ -60,12 +56,11 @@ def inspect(
     if (qid is None) == (line is None):
         raise UsageError("name a query by its QID, or by --line N of the input")
     run, found = run_loop(_inspect(store, number, qid, line))
-    for number_of_line, ranked, windows in found:
+    for one in found:
         if as_json:
-            row = orjson.loads(encode_jsonl(make_row(number_of_line, ranked, run.settings), top_k))
-            asked = [asdict(window) for window in windows]
-            print_json({**row, "line": number_of_line, "asked": asked})
+            print_json(as_document(one, run.settings, top_k))
             continue
+        number_of_line, ranked, windows = one
         typer.echo(f"{one_line(ranked.qid) or 'no qid'}: {one_line(ranked.query) or 'no query'}")
         model = one_line(run.settings["model"])
         typer.echo(f"line {number_of_line}, {ranked.status}, model {model}")
@@ -106,7 +101,7 @@ def _print_window(count: int, asked: Replayed) -> None:
 
 async def _inspect(
     path: Path, number: int | None, qid: str | None, line: int | None
-) -> tuple[Run, list[tuple[int, RankedQuery, list[Replayed]]]]:
+) -> tuple[Run, list[Inspected]]:
     store = await Store.open(path)
     try:
         run = await store.run(number)
@@ -119,9 +114,7 @@ async def _inspect(
             what = f"query {qid!r}" if line is None else f"ranking of line {line}"
             near = "" if qid is None else await _nearest(store, run, qid)
             raise UsageError(f"run {run.id} of store {path} has no {what}{near}")
-        return run, [
-            (where, ranked, await replay(ranked, run.settings, store)) for where, ranked in found
-        ]
+        return run, await inspected(store, run, found)
     finally:
         await store.close()
 

@@ -223,6 +223,13 @@ LogFormat = Annotated[
     str | None, _option("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
 ]
 
+Dashboard = Annotated[
+    bool | None, _option("dashboard", "--dashboard/--no-dashboard", panel=_WATCHING)
+]
+DashboardAddress = Annotated[
+    str | None,
+    _option("dashboard_address", "--dashboard-address", panel=_WATCHING, metavar="HOST:PORT"),
+]
 MetricsPort = Annotated[
     str | None, _option("metrics_port", "--metrics-port", panel=_WATCHING, metavar="PORT")
 ]

@@ -90,6 +90,8 @@ def run(
     degrade: options.Degrade = None,
     wait_for_lock: options.WaitForLock = None,
     log_format: options.LogFormat = None,
+    dashboard: options.Dashboard = None,
+    dashboard_address: options.DashboardAddress = None,
     metrics_port: options.MetricsPort = None,
     metrics_textfile: options.MetricsTextfile = None,
     dry: Annotated[
@@ -164,7 +166,7 @@ async def _run(
             tick=tick,
         )
         stop_on_signals(runner, talk)
-        async with views_of(spec, talk.say) as views:
+        async with views_of(spec, runner.inspect, talk.say) as views:
             ticks += views
             report = await _reported(runner, output, talk)
     for line in summary_lines(report):

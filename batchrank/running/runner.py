@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from batchrank.clock import SystemClock
 from batchrank.errors import (
@@ -24,6 +25,7 @@ from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.inputs import source_of
+from batchrank.running.inspection import as_document, inspected
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.running.night import deadline_of, hold_lock
 from batchrank.running.progress import Progress
@@ -112,6 +114,17 @@ class Runner:
     def why_stopped(self) -> BatchrankError | None:
         """What ended the run early, None while nothing did."""
         return self._stopping.reason
+
+    async def inspect(self, qid: str) -> list[dict[str, Any]]:
+        """What is known of the queries with this qid that are ranked, while the run is on.
+
+        Raises StoreError.
+        """
+        if self._recorder.run is None:
+            return []
+        run = await self._store.run(self._recorder.run)
+        found = await inspected(self._store, run, await self._store.find_query(run.id, qid))
+        return [as_document(one, run.settings, None) for one in found]
 
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""

@@ -221,6 +221,11 @@ class JobSpec(StageSpec, SelectionSpec):
         default="text", description="json: one structured line an event on stderr."
     )
 
+    dashboard: bool = Field(default=False, description="Show the run on a page while it works.")
+    dashboard_address: Annotated[str | None, BeforeValidator(_as_text)] = Field(
+        default=None,
+        description="Where the page is: HOST:PORT, or PORT on this machine; any free one if unset.",
+    )
     metrics_port: Annotated[str | None, BeforeValidator(_as_text)] = Field(
         default=None, description="Serve Prometheus metrics there, on this machine or HOST:PORT."
     )
@@ -249,8 +254,8 @@ class JobSpec(StageSpec, SelectionSpec):
         self._check_stages()
         parse_duration(self.wait_for_server)
         parse_duration(self.incremental_max_age)
-        if self.metrics_port is not None:
-            parse_address(self.metrics_port)
+        for address in filter(None, (self.dashboard_address, self.metrics_port)):
+            parse_address(address)
         if self.metrics_textfile is not None and self.metrics_textfile.suffix != ".prom":
             raise ValueError("metrics_textfile must end in .prom, or node_exporter passes over it")
         if self.quiet_hours is not None:

@@ -105,13 +105,18 @@ def test_alerts_are_about_metrics_that_exist() -> None:
     assert len(asked) > 8
 
 
+async def no_query(qid: str) -> list[dict[str, object]]:
+    raise AssertionError(qid)
+
+
 async def test_a_run_is_scraped(tmp_path: Path) -> None:
     rows = requests(queries=5, candidates=12)
     seen: list[Snapshot] = []
     said: list[str] = []
     async with judge(rows) as server:
         spec = spec_of(tmp_path, server.url, metrics_port=0)
-        async with views_of(spec, said.append) as ticks, aiohttp.ClientSession() as client:
+        views = views_of(spec, no_query, said.append)
+        async with views as ticks, aiohttp.ClientSession() as client:
             (line,) = said
             url = line.removeprefix("metrics at ")
             assert url.startswith("http://127.0.0.1:")

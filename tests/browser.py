@@ -1,0 +1,69 @@
+"""A real browser for the pages that batchrank makes: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.conftest import missing
+
+WIDE = (1280, 900)
+NARROW = (390, 844)
+_FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running browser; skips the test where there is none."""
+    found = shutil.which("chromium")
+    if found is None:
+        missing("chromium", "apt-get install chromium")
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def page_of(
+    browser: Browser, *, size: tuple[int, int] = WIDE, dark: bool = False
+) -> Iterator[tuple[Page, list[str]]]:
+    """A new page without a past, and what goes wrong on it: errors of scripts and of its policy.
+
+    A test ends by asserting that nothing did.
+    """
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    try:
+        page = context.new_page()
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.extend([said.text] * (said.type == "error")))
+        page.set_default_timeout(10_000)
+        yield page, wrong
+    finally:
+        context.close()
+
+
+def overflows(page: Page) -> list[str]:
+    """What stands out of the page on the right, by tag and class; nothing should."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("body *")]
+          .filter((one) => one.getClientRects().length)
+          .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+          .filter((one) => !one.closest(".hidden, dialog:not([open])"))
+          .map((one) => `${one.tagName} ${one.className}`)"""
+    )
+    return found
