@@ -15,6 +15,7 @@ from batchrank.formats.wording import counted, printable
 from batchrank.running.snapshot import Snapshot
 
 _SECONDS_A_LINE = 60.0
+_LEVELS = {"warning": logging.WARNING, "stopped": logging.WARNING, "rejected": logging.ERROR}
 _log = logging.getLogger(__name__)
 
 
@@ -54,9 +55,10 @@ class Talk:
             self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Print one sentence."""
+        """Print one sentence; how it begins says how grave it is, to people and in the log."""
         if self._logged:
-            _log.info("%s", text.strip())
+            said = text.strip()
+            _log.log(_LEVELS.get(said.partition(":")[0], logging.INFO), "%s", said)
             return
         self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)
 

@@ -160,11 +160,22 @@ def label_lines(labels: Sequence[Label], output: Path, to_check: Path) -> list[s
     return [
         *sentence(f"{counted(len(labels), 'weak judgement')} for {queries}: {counts}"),
         *sentence(f"written to {output}"),
-        *sentence(
-            f"the first {marked:,} lines of {to_check} are for a person: write a grade in place "
-            f'of null behind "corrected", then run: batchrank label --corrected {to_check} -o FILE'
-        ),
+        *sentence(_for_a_person(marked, to_check)),
     ]
+
+
+def _for_a_person(marked: int, to_check: Path) -> str:
+    if not marked:
+        return f"none is marked for a person (--check 0); all are in {to_check}"
+    which = (
+        f"the first {marked:,} lines of {to_check} are"
+        if marked > 1
+        else (f"the first line of {to_check} is")
+    )
+    return (
+        f'{which} for a person: write a grade in place of null behind "corrected", then run: '
+        f"batchrank label --corrected {to_check} -o FILE"
+    )
 
 
 def checked_lines(found: Checked) -> list[str]:

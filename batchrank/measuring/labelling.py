@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from random import Random
 
 import orjson
 
 from batchrank.errors import RejectedError, UsageError
-from batchrank.formats.trec import numbered_lines
+from batchrank.formats.trec import Line, numbered_lines
+from batchrank.formats.wording import shown
 from batchrank.measuring.sampling import Sample
 from batchrank.measuring.trials import Settings, Trials, without_stages
 from batchrank.spec.jobspec import PRESETS, JobSpec
@@ -23,6 +24,8 @@ POOL = 20
 _HIGH, _RELATED = 7, 4
 """Of the template's grades from 0 to 10: from 7 on the query is answered, from 4 it is on topic."""
 _SEED = 1
+_NO_LABEL = "not a line of `batchrank label`"
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +147,44 @@ def write_qrels(labels: Iterable[Label]) -> bytes:
 def read_labels(path: Path) -> list[Label]:
     """Read a file of labels, corrected or not; raises UsageError that names the line."""
     labels = []
+    seen: dict[tuple[str, str], int] = {}
     for line in numbered_lines(path):
-        try:
-            row = orjson.loads(line.text)
-            one = Label(**row)
-        except (orjson.JSONDecodeError, TypeError) as error:
-            raise UsageError(f"{line.where}: not a line of `batchrank label`: {error}") from None
-        for grade in (one.grade, one.corrected):
-            if grade is not None and (isinstance(grade, bool) or grade not in GRADES):
-                raise UsageError(f"{line.where}: {grade!r} is no grade: write 0, 1 or 2, or null")
+        one = _label(line)
+        first = seen.setdefault((one.qid, one.docid), line.number)
+        if first != line.number:
+            raise UsageError(
+                f"{line.where}: document {shown(one.docid)} of query {shown(one.qid)} stands on "
+                f"line {first} too: remove one of them"
+            )
         labels.append(one)
     return labels
+
+
+def _label(line: Line) -> Label:
+    try:
+        row = orjson.loads(line.text)
+    except orjson.JSONDecodeError:
+        raise UsageError(f"{line.where}: {_NO_LABEL}: not JSON") from None
+    if not isinstance(row, dict):
+        raise UsageError(f"{line.where}: {_NO_LABEL}: not a JSON object")
+    for field in fields(Label):
+        value = row.get(field.name, _MISSING)
+        if value is _MISSING:
+            raise UsageError(f"{line.where}: {_NO_LABEL}: {field.name!r} is missing")
+        if field.name in ("grade", "corrected"):
+            if value is None and field.name == "corrected":
+                continue
+            # True is 1 to Python, and 1.0 too.
+            if type(value) is not int or value not in GRADES:
+                raise UsageError(
+                    f"{line.where}: {field.name!r} is {shown(value)}, no grade: write 0, 1 or 2"
+                    + (", or null" if field.name == "corrected" else "")
+                )
+        elif not isinstance(value, bool if field.name == "check" else str):
+            raise UsageError(f"{line.where}: {field.name!r} can't be {shown(value)}")
+    if unknown := sorted(row.keys() - {field.name for field in fields(Label)}):
+        raise UsageError(f"{line.where}: {_NO_LABEL}: unknown key {shown(unknown[0])}")
+    return Label(**row)
 
 
 def compare_grades(labels: Sequence[Label]) -> Checked:

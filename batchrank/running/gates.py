@@ -44,9 +44,17 @@ class Canaries:
 
     @classmethod
     def read(cls, path: Path) -> Canaries:
-        """Of a TREC qrels file. Raises UsageError, also where ir_measures is not installed."""
+        """Of a TREC qrels file.
+
+        Raises UsageError, also where it holds nothing relevant or ir_measures is not installed.
+        """
         parse_measures([_MEASURE])
         qrels = read_qrels(path)
+        if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+            raise UsageError(
+                f"no document in {path} is relevant (a grade above 0): --gate-qrels would let "
+                "every run pass"
+            )
         return cls(qrels, frozenset(short_hash(qid) for qid in qrels))
 
 
@@ -55,7 +63,7 @@ async def rejections(
 ) -> list[Rejection]:
     """Every gate that a finished run does not pass; none where it is accepted.
 
-    Raises UsageError where canaries were given and the input has none of them.
+    Raises UsageError where canaries were given that say nothing about the input.
     """
     found = []
     tally = totals.tally
@@ -110,12 +118,17 @@ async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:
 async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejection | None:
     """The judged queries of a run, if their mean nDCG@10 is below that of the first stage.
 
-    Raises UsageError where the run has none of them.
+    Raises UsageError where the run has none of them, or none that an order could make better.
     """
     found = {ranked.qid: ranked for ranked in await queries_of(store, run.id, canaries.hashes)}
     qrels = {qid: canaries.qrels[qid] for qid in found if qid in canaries.qrels}
     if not qrels:
         raise UsageError("none of the queries of --gate-qrels is in the input: nothing to judge by")
+    if not any(qrels[qid].get(docid, 0) > 0 for qid in qrels for docid in found[qid].docids):
+        raise UsageError(
+            "no candidate in the input is relevant by --gate-qrels, so that no order is worse than "
+            "another: nothing to judge by; are its docids those of the input?"
+        )
     measures = parse_measures([_MEASURE])
 
     def score(run: Scores) -> dict[str, float]:

@@ -220,7 +220,9 @@ class Pool:
         if opened:
             asked = error.retry_after if isinstance(error, UnavailableError) else None
             if not overloaded:
-                self._say(f"{endpoint.url} is left alone until it answers a probe: {error}")
+                self._say(
+                    f"warning: {endpoint.url} is left alone until it answers a probe: {error}"
+                )
             self._note_down(error)
             self.watch(self._revive(endpoint, delay_of(1, asked, self._random), told=True))
 
@@ -262,7 +264,9 @@ class Pool:
                 return
             except ServerError as error:
                 if not told:
-                    self._say(f"{endpoint.url} is left alone until it answers a probe: {error}")
+                    self._say(
+                        f"warning: {endpoint.url} is left alone until it answers a probe: {error}"
+                    )
                 told = True
                 self._note_down(error)
                 asked = error.retry_after if isinstance(error, UnavailableError) else None

@@ -38,6 +38,12 @@ def labelled(source: Path, server: JudgeServer) -> Path:
     return Path("weak.check.jsonl").absolute()
 
 
+def line(**changes: object) -> bytes:
+    """A line of a file to check, with these values in place of its own."""
+    one = {"check": True, "corrected": None, "grade": 1, "query": "q", "title": "", "text": "t"}
+    return orjson.dumps({**one, "qid": "q1", "docid": "d1", **changes}) + b"\n"
+
+
 def corrected(path: Path, change: dict[int, int]) -> Path:
     """The file with a person's grades, by line, from 0."""
     labels: Labels = rows_of(path)
@@ -107,12 +113,12 @@ def test_one_grade_alone_says_nothing_beyond_chance(labelled: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("content", "said"),
     [
         (
             b'{"check": true, "corrected": 3, "grade": 1, "query": "q", "title": "", "text": "t", '
             b'"qid": "q1", "docid": "d1"}',
-            "3 is no grade",
+            "'corrected' is 3, no grade: write 0, 1 or 2, or null",
         ),
         (
             b'{"check": true, "corrected": null, "grade": 1, "query": "q", "title": "", '
@@ -121,13 +127,32 @@ def test_one_grade_alone_says_nothing_beyond_chance(labelled: Path) -> None:
         ),
         (b'{"qid": "q1"}', "not a line of `batchrank label`"),
         (b"[1]", "not a line of `batchrank label`"),
+        (b"torn", "not a line of `batchrank label`: not JSON"),
+        (b"{}", "line 1: not a line of `batchrank label`: 'check' is missing"),
+        (line(grade=None), "'grade' is null, no grade: write 0, 1 or 2"),
+        (line(corrected=True), "'corrected' is true, no grade"),
+        (line(corrected=1.0), "'corrected' is 1.0, no grade"),
+        (line(corrected="1"), "'corrected' is '1', no grade"),
+        (line(qid=7), "'qid' can't be 7"),
+        (line(check=1), "'check' can't be 1"),
+        (line(note="why"), "unknown key 'note'"),
+        (
+            line(corrected=1) + line(corrected=2),
+            "line 2: document 'd1' of query 'q1' stands on line 1 too: remove one of them",
+        ),
     ],
 )
-def test_a_file_that_can_not_be_taken_back(tmp_path: Path, line: bytes, said: str) -> None:
-    (tmp_path / "check.jsonl").write_bytes(line)
+def test_a_file_that_can_not_be_taken_back(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "check.jsonl").write_bytes(content)
     result = batchrank("label", "--corrected", "check.jsonl", "-o", "judged.qrels")
     assert (result.code, said in result.err) == (2, True), result.err
     assert not Path("judged.qrels").exists()
+
+
+def test_nothing_has_to_be_checked(source: Path, server: JudgeServer) -> None:
+    given = ("label", source, "-o", "weak.qrels", "--sample", 1, "--base-url", server.url)
+    text = asked(*given, "--check", 0).out.decode()
+    assert "none is marked for a person (--check 0); all are in weak.check.jsonl" in text
 
 
 def test_label_makes_or_takes_back() -> None:

@@ -251,6 +251,31 @@ def test_canaries_that_are_not_there_judge_nothing(
     assert "none of the queries of --gate-qrels is in the input" in found.err
 
 
+@pytest.mark.parametrize(
+    ("line", "said", "asks"),
+    [
+        ("q1 0 {} 0\n", "is relevant (a grade above 0)", False),
+        ("q1 0 {} -1\n", "is relevant (a grade above 0)", False),
+        ("q1 0 another-name 2\n", "no candidate in the input is relevant by --gate-qrels", True),
+    ],
+)
+def test_a_gate_that_nothing_could_fail_is_refused(
+    shell: Shell,
+    server: JudgeServer,
+    source: Path,
+    rows: list[Row],
+    tmp_path: Path,
+    line: str,
+    said: str,
+    asks: bool,
+) -> None:
+    judged = tmp_path / "judged.qrels"
+    judged.write_text(line.format(rows[0]["candidates"][0]["docid"]))
+    found = shell.run(source, "--gate-qrels", judged)
+    assert (found.code, said in found.err) == (2, True), found.err
+    assert len(windows(server)) == (3 if asks else 0)  # those of the one judged query at most
+
+
 def test_a_night_that_is_out_of_line_is_held_back(
     shell: Shell, source: Path, rows: list[Row], tmp_path: Path
 ) -> None:

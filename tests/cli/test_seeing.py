@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
+from batchrank.cli.talk import Talk
+from batchrank.logs import json_logs
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import Row, judge, rows_of, serving, windows, written
@@ -34,7 +37,28 @@ def test_structured_logs_say_what_each_line_is_about(tmp_path: Path, rows: list[
     assert len({line["job"] for line in fallbacks}) == 1
     assert {line["run"] for line in fallbacks} == {1}
     assert all(line["reason"] and line["answer"] for line in fallbacks)
-    assert any("rejected: 9 of 9 windows" in line["event"] for line in lines)
+    (rejected,) = [line for line in lines if "rejected: 9 of 9 windows" in line["event"]]
+    assert rejected["level"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("  rejected: 9 of 9 windows", "error"),
+        ("  stopped: the time is up", "warning"),
+        ("  warning: the server counts no tokens", "warning"),
+        ("warning: http://gpu1 is left alone", "warning"),
+        ("  written to out.jsonl", "info"),
+        ("no warning: nothing", "info"),
+    ],
+)
+def test_how_a_sentence_begins_is_its_level(
+    text: str, level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with json_logs(), Talk(logged=True) as talk:
+        talk.say(text)
+    line = orjson.loads(capsys.readouterr().err)
+    assert (line["level"], line["event"]) == (level, text.strip())
 
 
 def test_an_error_is_a_structured_line_too(tmp_path: Path, source: Path) -> None:
