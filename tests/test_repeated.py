@@ -55,7 +55,7 @@ async def night(
 async def kept(store: Store, run: Run) -> list[tuple[object, ...]]:
     """The lines of a run."""
     return await store.select(
-        "SELECT position, line, qid, ranking, weight FROM lines WHERE run = ?", (run.id,)
+        "SELECT position, line, qid, ranking, weight, digest FROM lines WHERE run = ?", (run.id,)
     )
 
 

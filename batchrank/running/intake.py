@@ -13,7 +13,7 @@ from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
 from batchrank.formats.sources.source import Source, is_plain, read_queries
-from batchrank.keys import line_digest, ranking_key, short_hash
+from batchrank.keys import line_digest, ranking_key, short_digest, short_hash
 from batchrank.ranking.ancestry import find_lineages
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import failed
@@ -221,7 +221,8 @@ class Intake:
         failures: dict[bytes, RankedQuery] = {}
         fresh: dict[bytes, _Fresh] = {}
         for (raw, digest), key, item, qid in zip(block, keys, items, qids, strict=True):
-            line = Line(self.lines, raw.number, qid, key, _weight(raw, item))
+            weight = _weight(raw, item)
+            line = Line(self.lines, raw.number, qid, key, weight, short_digest(digest))
             self.lines += 1
             self.bytes_read += len(raw.data) + 1
             holder = holders.setdefault(qid, line) if qid else line

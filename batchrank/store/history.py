@@ -68,16 +68,22 @@ async def left_out(store: Store, run: Run, qids: Iterable[int]) -> set[int]:
 
 
 async def changes(store: Store, run: Run) -> Changes | None:
-    """What is new in a run's input; None where no earlier run of the job read it to its end."""
-    ((previous,),) = await store.select(
-        "SELECT max(id) FROM runs WHERE job = ? AND input = ? AND id < ? AND lines IS NOT NULL",
+    """What is new in a run's input, by its raw lines, whatever became of them.
+
+    None where no earlier run of the job read it to its end, or the last that did is not known by
+    its lines any more.
+    """
+    rows = await store.select(
+        "SELECT id, lines = (SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
+        "WHERE job = ? AND input = ? AND id < ? AND lines IS NOT NULL ORDER BY id DESC LIMIT 1",
         (run.job, run.input, run.id),
     )
-    if previous is None:
+    if not rows or not rows[0][1]:
         return None
+    previous = rows[0][0]
     ((changed,),) = await store.select(
-        "SELECT count(*) FROM (SELECT ranking FROM lines WHERE run = ? "
-        "EXCEPT SELECT ranking FROM lines WHERE run = ?)",
+        "SELECT count(*) FROM (SELECT digest FROM lines WHERE run = ? "
+        "EXCEPT SELECT digest FROM lines WHERE run = ?)",
         (run.id, previous),
     )
     ((gone,),) = await store.select(

@@ -45,6 +45,7 @@ class Line:
     """One line of a run's output: where it came from and which ranking it shows.
 
     `qid` is the hash of the qid it holds against later lines, 0 where it failed and holds none.
+    `digest` is that of the raw line, 0 where an older version did not keep it.
     """
 
     position: int
@@ -52,6 +53,7 @@ class Line:
     qid: int
     ranking: bytes
     weight: float = 1.0
+    digest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,13 @@ class Repeated:
 
     @classmethod
     async def find(cls, store: Store, run: Run) -> Repeated | None:
-        """None where the last run of the job did not end, or left lines without a ranking."""
+        """None where the last run of the job did not end, or left lines that lack a ranking.
+
+        Nor where an older version kept no digests of its lines.
+        """
         rows = await store.select(
-            "SELECT id, exit, summary, (SELECT count(*) FROM lines WHERE run = runs.id) FROM runs "
+            "SELECT id, exit, summary, "
+            "(SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
             "WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1",
             (run.job, run.id),
         )
@@ -63,7 +67,7 @@ class Repeated:
     async def _fetch(self) -> bool:
         """Read more of the earlier run's lines; whether there were any."""
         rows = await self._store.select(
-            "SELECT position, line, qid, ranking, weight, EXISTS (SELECT 1 FROM rankings "
+            "SELECT position, line, qid, ranking, weight, digest, EXISTS (SELECT 1 FROM rankings "
             "INDEXED BY rankings_retry WHERE key = ranking AND retry) FROM lines "
             "WHERE run = ? AND position >= ? ORDER BY position LIMIT ?",
             (self._earlier, self._position + len(self._ahead), _CHUNK),
@@ -75,8 +79,8 @@ class Repeated:
         """Copy the lines that were taken over and are not yet the run's own."""
         if self._copied < self._position:
             await self._store.write_rows(
-                "INSERT INTO lines (run, position, line, qid, ranking, weight) "
-                "SELECT ?, position, line, qid, ranking, weight FROM lines "
+                "INSERT INTO lines (run, position, line, qid, ranking, weight, digest) "
+                "SELECT ?, position, line, qid, ranking, weight, digest FROM lines "
                 "WHERE run = ? AND position >= ? AND position < ?",
                 [(self._run.id, self._earlier, self._copied, self._position)],
             )

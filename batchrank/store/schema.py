@@ -79,6 +79,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX rankings_retry ON rankings (key) WHERE retry;
     ALTER TABLE runs ADD COLUMN written TEXT;  -- JSON: how its output was left, to know it again
     """,
+    """
+    ALTER TABLE lines ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;  -- of the raw line, 0: unknown
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -234,7 +234,7 @@ class Store:
         """For each of these qid hashes that a line of the run has: the first such line."""
         found: dict[int, Line] = {}
         for row in await self.select_in(
-            "SELECT position, line, qid, ranking, weight FROM lines WHERE run = ? AND qid",
+            "SELECT position, line, qid, ranking, weight, digest FROM lines WHERE run = ? AND qid",
             qids,
             run,
         ):
@@ -246,9 +246,9 @@ class Store:
     async def add_lines(self, run: int, lines: Iterable[Line]) -> None:
         """Commit the next lines of a run."""
         await self.write_rows(
-            "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (run, line.position, line.line, line.qid, line.ranking, line.weight)
+                (run, line.position, line.line, line.qid, line.ranking, line.weight, line.digest)
                 for line in lines
             ],
         )

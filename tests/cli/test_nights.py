@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from scripts.judge import JudgeServer
+from scripts.judge import JudgeConfig, JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import (
     Result,
@@ -28,6 +28,8 @@ from tests.cli.running import (
 )
 
 MINUTE = 60.0
+SAME = {"changed": 0, "gone": 0}
+"""An input that is as it was."""
 MONOTONIC = "batchrank.spec.deadline.monotonic"
 
 
@@ -176,8 +178,10 @@ def test_optional_passes_are_dropped_where_time_runs_out_and_made_up_for_later(
         asked = len(windows(server))
         assert one_at_a_time(shell, source, *passes, "--time-limit", "9h", "--degrade").code == 0
         assert len(windows(server)) == asked  # they count as done, as long as passes may be dropped
-        assert one_at_a_time(shell, source, *passes).code == 0
+        made_up = one_at_a_time(shell, source, *passes)
+        assert made_up.code == 0
         # The other pass of each, and nothing else, is asked; the one that was there is not.
+        assert made_up.json["input_changes"] == SAME
         assert len(windows(server)) == asked + 3 * len(reduced)
         assert len(set(windows(server))) == len(windows(server))
     assert not any(row.get("reduced") for row in rows_of(tmp_path / "in.ranked.jsonl"))
@@ -302,6 +306,39 @@ def test_a_night_that_is_out_of_line_is_held_back(
     assert shell.run(source, *gate).code == 3
     assert shell.run(source, "--min-overlap", "50%", "--depth", "12").code == 0
     assert shell.run(source, *gate).code == 0
+
+
+@pytest.mark.parametrize(
+    ("job", "again"),
+    [
+        ("", "--fresh"),
+        ("", "--retry-fallbacks"),
+        ("--incremental", ""),
+        ("--time-limit 9h --passes forward,reverse --degrade", ""),
+    ],
+)
+def test_what_is_new_in_an_input_is_told_by_its_lines_however_they_are_ranked(
+    tmp_path: Path, rows: list[Row], job: str, again: str
+) -> None:
+    source = tmp_path / "in.jsonl"
+    with serving(JudgeServer(JudgeConfig(malformed_rate=0.2, sound_trials=True))) as server:
+        shell = Shell(tmp_path, server.url)
+
+        def told(rows: list[Row], flags: str) -> object:
+            written(source, rows)
+            given = (*job.split(), *flags.split())
+            found = shell.run(source, "--max-fallback", "1", "--json", *given)
+            assert found.code == 0, found.err
+            return found.json["input_changes"]
+
+        assert told(rows, "") is None
+        assert told(rows, again) == SAME
+        moved = [rows[1], rows[0], {**rows[2], "weight": 7}, *rows[4:]]
+        assert told(moved, again) == {"changed": 1, "gone": 1}
+        assert told(moved, "") == SAME
+        # Other settings are another job, which never saw this input.
+        assert told(moved, "--depth 11") is None
+        assert told(moved, "") == SAME
 
 
 def test_changed_and_missing_lines_are_told(shell: Shell, source: Path, rows: list[Row]) -> None:

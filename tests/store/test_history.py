@@ -27,10 +27,14 @@ async def begin(store: Store, deadline: float | None = None) -> Run:
     return await store.begin_run(JOB, {"m": 1}, "in", "out", fresh=False, deadline=deadline)
 
 
-async def read(store: Store, run: Run, **contents: str) -> None:
-    """Let the run's input hold a line for each qid, with that content."""
+async def read(store: Store, run: Run, *, made: str = "", **contents: str) -> None:
+    """Let the run's input hold a line for each qid, with that content; `made` marks rankings."""
     lines = [
-        Line(place, place + 1, short_hash(qid), content.encode(), weight=place + 1)
+        Line(
+            *(place, place + 1, short_hash(qid), f"{made}{content}".encode()),
+            weight=place + 1,
+            digest=short_hash(content),
+        )
         for place, (qid, content) in enumerate(contents.items())
     ]
     await store.add_lines(run.id, lines)
@@ -66,6 +70,25 @@ async def test_changed_new_and_missing_lines_are_told_apart(store: Store) -> Non
     second = await begin(store)
     await read(store, second, same="1", changed="2b", new="4")
     assert await changes(store, second) == Changes(changed=2, gone=1)
+
+
+async def test_what_became_of_a_line_is_no_change_of_it(store: Store) -> None:
+    await read(store, await begin(store), a="1", b="2")
+    again = await begin(store)
+    await read(store, again, made="in another way", b="2", a="1")
+    assert await changes(store, again) == Changes(changed=0, gone=0)
+
+
+async def test_nothing_is_told_where_the_earlier_lines_are_not_known(store: Store) -> None:
+    older, gone = await begin(store), await begin(store)
+    await store.add_lines(older.id, [Line(0, 1, 7, b"of an older version")])
+    await finish_reading(store, older.id, 1)
+    await read(store, gone, a="1")
+    assert await changes(store, gone) is None
+    await store.write_rows("DELETE FROM lines WHERE run = ?", [(gone.id,)])
+    run = await begin(store)
+    await read(store, run, a="1")
+    assert await changes(store, run) is None
 
 
 async def test_rankings_are_compared_by_qid_with_the_last_accepted_run(store: Store) -> None:
