@@ -220,9 +220,7 @@ class Pool:
         if opened:
             asked = error.retry_after if isinstance(error, UnavailableError) else None
             if not overloaded:
-                self._say(
-                    f"warning: {endpoint.url} is left alone until it answers a probe: {error}"
-                )
+                self._say(_left_alone(endpoint, error))
             self._note_down(error)
             self.watch(self._revive(endpoint, delay_of(1, asked, self._random), told=True))
 
@@ -264,9 +262,7 @@ class Pool:
                 return
             except ServerError as error:
                 if not told:
-                    self._say(
-                        f"warning: {endpoint.url} is left alone until it answers a probe: {error}"
-                    )
+                    self._say(_left_alone(endpoint, error))
                 told = True
                 self._note_down(error)
                 asked = error.retry_after if isinstance(error, UnavailableError) else None
@@ -309,3 +305,7 @@ def _may_be_the_cause(error: ServerError) -> bool:
     if isinstance(error, UnavailableError):
         return not (error.loading or error.unreached or isinstance(error, OverloadedError))
     return True
+
+
+def _left_alone(endpoint: Endpoint, error: ServerError) -> str:
+    return f"warning: {endpoint.url} is left alone until it answers a probe: {error}"
