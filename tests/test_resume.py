@@ -212,11 +212,18 @@ def test_another_model_at_the_same_address_is_another_job(job: Job) -> None:
         assert {row["model"] for row in rows_of(job.output)} == {"younger"}
 
         written(job.source, [*ROWS[:5], {**ROWS[5], "query": {"qid": "new", "text": "newer"}}])
-        found = job.run(server.url, "--json")
+        found = job.run(server.url, "--json", "--time-limit", "9h")
     assert found.code == 0, found.err
     assert "this is another job" in found.err
     assert found.json["calls"] == WINDOWS
     assert {row["model"] for row in rows_of(job.output)} == {"older"}
+    # Of the run that was begun for the first model nothing is left: no night of it is unfinished.
+    assert job.select("SELECT id, exit, deadline IS NULL FROM runs ORDER BY id") == [
+        (1, 0, 1),
+        (2, 0, 1),
+        (3, 0, 0),
+    ]
+    assert job.select("SELECT run, count(*) FROM lines GROUP BY run") == [(1, 6), (2, 6), (3, 6)]
 
 
 def test_a_signal_waits_for_calls_in_flight_and_loses_nothing(job: Job) -> None:

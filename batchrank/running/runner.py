@@ -189,6 +189,7 @@ class Runner:
                     ticking.ended(report.exit_code, report.reasons)
                     return report
                 self._say("the model server is not what it was last time: this is another job")
+                await store.drop_run(run.id)
                 profile = other
 
     async def _set_pace(self, job: Job) -> float | None:

@@ -169,6 +169,11 @@ class Store:
         )
         return bool(rows and rows[0][0])
 
+    async def drop_run(self, run: int) -> None:
+        """Forget a run that turned out to be none of its job, before it asked anything."""
+        await self._write("DELETE FROM lines WHERE run = ?", (run,))
+        await self._write("DELETE FROM runs WHERE id = ?", (run,))
+
     async def end_run(self, run: int, exit_code: int, summary: Mapping[str, object]) -> None:
         """Record how a run ended."""
         await self._write(

@@ -198,3 +198,17 @@ async def test_a_server_is_remembered_by_what_was_asked_for(store: Store) -> Non
 
     assert await store.recall("target") == {"model": "m2"}
     assert await store.recall("another") is None
+
+
+async def test_a_run_that_is_dropped_leaves_the_one_before_as_the_last(store: Store) -> None:
+    kept = await begin(store)
+    await add(store, kept, 0, ranked("q"))
+    await store.end_run(kept.id, 0, {})
+    dropped = await begin(store)
+    await store.add_lines(dropped.id, [Line(0, 1, 7, b"x")])
+
+    await store.drop_run(dropped.id)
+
+    assert (await store.run()).id == kept.id
+    assert await store.select("SELECT run FROM lines", ()) == [(kept.id,)]
+    assert (await begin(store)).id == dropped.id
