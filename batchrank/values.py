@@ -9,7 +9,18 @@ from typing import Literal
 
 InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "trec", "beir"]
 """What queries and candidates are read from."""
-OutputFormat = Literal["jsonl", "trec"]
+OutputFormat = Literal[
+    "jsonl",
+    "json",
+    "trec",
+    "rankllm",
+    "rankllm-json",
+    "rankgpt",
+    "csv",
+    "tsv",
+    "parquet",
+    "parquet-nested",
+]
 """What rankings are written as."""
 
 Ranking = tuple[str, ...]

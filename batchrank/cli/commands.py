@@ -24,6 +24,7 @@ class Place:
 COMMANDS: Mapping[str, Place] = {
     "run": Place(RUN, "batchrank.cli.run:run"),
     "check": Place(RUN, "batchrank.cli.check:check"),
+    "convert": Place(RUN, "batchrank.cli.convert:convert_command"),
     "doctor": Place(RUN, "batchrank.cli.check:doctor"),
     "init": Place(RUN, "batchrank.cli.start:init"),
     "systemd-unit": Place(RUN, "batchrank.cli.schedule:systemd_unit"),

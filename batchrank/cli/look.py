@@ -15,16 +15,18 @@ from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
 from batchrank.cli.talk import Talk, duration
+from batchrank.errors import UsageError
+from batchrank.formats.encoders.formats import output_format
+from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, printable
 from batchrank.running.causes import Cause, failures, fallbacks
-from batchrank.running.results import output_format, write_results
+from batchrank.running.results import Written, write_results
 from batchrank.running.status import read_status
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
-from batchrank.values import OutputFormat
 
 _STORE = Path("batchrank.sqlite")
 
@@ -106,26 +108,43 @@ def export(
     number: options.RunNumber = None,
     form: options.OutputFormatName = None,
     top_k: options.TopK = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            "--texts",
+            metavar="QUERIES",
+            help="The input again, for the texts in rankllm and rankgpt.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--invocations-history", help="Put every answer in, for rankllm.")
+    ] = False,
 ) -> None:
     """Write the rankings of a run again, in any format, whatever its gates said.
 
-    Example: batchrank export -o tonight.trec
+    Examples:
+
+      batchrank export -o tonight.trec
+      batchrank export --output-format rankllm --texts queries.jsonl -o tonight.jsonl
     """
     spec = load_spec(None, {"output_format": form})
     check_export(output, store)
     written = output_format(spec.output_format, output)
-    left_out = run_loop(_export(store, number, output, written, top_k))
+    if history and not written.startswith("rankllm"):
+        raise UsageError("--invocations-history goes with --output-format rankllm or rankllm-json")
+    source = None if texts is None else Source(texts)
+    how = Written(written, top_k, source, history)
+    left_out = run_loop(_export(store, number, output, how))
     talk = Talk()
     for reason in left_out:
         talk.say(f"left out: {reason}")
 
 
-async def _export(
-    path: Path, number: int | None, output: str, form: OutputFormat, top_k: int | None
-) -> list[str]:
+async def _export(path: Path, number: int | None, output: str, how: Written) -> list[str]:
     store = await Store.open(path)
     try:
         run = await store.run(number)
-        return await write_results(store, run, output, form, top_k)
+        return await write_results(store, run, output, how)
     finally:
         await store.close()

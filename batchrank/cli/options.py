@@ -115,6 +115,22 @@ InputFormatName = Annotated[
     str | None,
     _option("format", "--format", panel=_GENERAL, metavar="|".join(get_args(InputFormat))),
 ]
+From = Annotated[
+    InputFormat | None,
+    typer.Option(
+        "--from",
+        help="Format of the input (default: as its first bytes say).",
+        show_default=False,
+    ),
+]
+To = Annotated[
+    OutputFormat | None,
+    typer.Option(
+        "--to",
+        help="Format of the output (default: as its name ends, or jsonl).",
+        show_default=False,
+    ),
+]
 Corpus = Annotated[Path | None, _option("corpus", "--corpus", panel=_GENERAL)]
 Topics = Annotated[Path | None, _option("topics", "--topics", panel=_GENERAL)]
 RunFile = Annotated[Path | None, _option("run_file", "--run-file", panel=_GENERAL)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -29,6 +30,15 @@ def load_line(data: bytes) -> Any:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         return _read_loosely(data, error)
+
+
+def dump_line(value: Mapping[str, Any]) -> bytes:
+    """A value as a line; what is no JSON but a date, say, becomes text."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE, default=str)
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        return f"{text}\n".encode()
 
 
 def _read_loosely(data: bytes, error: orjson.JSONDecodeError) -> Any:

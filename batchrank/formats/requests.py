@@ -17,8 +17,8 @@ SCORES_RISE = "scores rise: the order of the candidates is the first stage, scor
 SCORES_MISSING = "a score that is NaN or Infinity is no number: it is read as null"
 DOCID_REPEATS = "a docid stands twice among the candidates: the first is kept"
 
-_TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
-_DOC_KEYS = frozenset((*_TEXT_KEYS, "title"))
+TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
+_DOC_KEYS = frozenset((*TEXT_KEYS, "title"))
 UNUSABLE = "batchrank:unusable"
 """The key by which a reader of another format says why a query can't be used: [kind, message]."""
 
@@ -79,11 +79,11 @@ def salvage(data: bytes) -> Request:
         qid = _identifier(asked.get("qid", _qid_beside(line)), "qid", "The qid")
     except LineError:
         qid = ""
-    items = line.get(_list_key(line))
+    items = line.get(list_key(line))
     documents: dict[str, Document] = {}
     for number, item in enumerate(items if isinstance(items, list) else (), 1):
         try:
-            docid, _ = _docid(item, number)
+            docid, _ = docid_of(item, number)
         except LineError:
             continue
         try:
@@ -111,7 +111,7 @@ def _refuse_unusable(line: Mapping[str, Any]) -> None:
             raise LineError(kind, message, qid if isinstance(qid, str) else None)
 
 
-def _list_key(line: Mapping[str, Any]) -> str:
+def list_key(line: Mapping[str, Any]) -> str:
     """The key of the candidates, whichever the line has."""
     return next((key for key in LISTS if key in line), "candidates")
 
@@ -161,7 +161,7 @@ def _identifier(value: object, kind: str, what: str) -> str:
 
 
 def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
-    key = _list_key(line)
+    key = list_key(line)
     items = line.get(key)
     if not isinstance(items, list):
         found = f'"{key}" is {shown(items)}' if key in line else 'There is no "candidates"'
@@ -204,7 +204,7 @@ def _document(item: object, number: int) -> Document:
     """Read candidate `number` (from 1); its score may be NaN or infinite."""
     if isinstance(item, str):
         return Document(str(number), item)
-    docid, location = _docid(item, number)
+    docid, location = docid_of(item, number)
     assert isinstance(item, dict)
     text, title = _text(item, docid)
     return Document(
@@ -212,7 +212,7 @@ def _document(item: object, number: int) -> Document:
     )
 
 
-def _docid(item: object, number: int) -> tuple[str, str | None]:
+def docid_of(item: object, number: int) -> tuple[str, str | None]:
     """The docid of candidate `number`, and the place in code that it stands for."""
     if isinstance(item, str):
         return str(number), None
@@ -291,7 +291,7 @@ def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
         )
     holder = doc or item
     text = None
-    for key in _TEXT_KEYS:
+    for key in TEXT_KEYS:
         if (text := _string(holder, key, docid)) is not None:
             break
     title = _string(holder, "title", docid) or _string(item, "title", docid)
@@ -305,7 +305,7 @@ def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
     raise LineError(
         "text",
         f"Document {shown(docid)} has no text: expected one of "
-        f"{', '.join(_TEXT_KEYS)}, found only the keys {listed(holder)}.",
+        f"{', '.join(TEXT_KEYS)}, found only the keys {listed(holder)}.",
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import orjson
 
@@ -43,13 +43,25 @@ class RowError:
 
 
 @dataclass(frozen=True, slots=True)
+class Invocation:
+    """A call of a model as RankLLM keeps it; batchrank keeps what was shown, not the prompt."""
+
+    prompt: None
+    shown: tuple[str, ...]
+    response: str
+    input_token_count: int
+    output_token_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """What became of one input line.
 
     `status` is `ok`, `repaired`, `degraded`, `unranked` or `failed`; `windows` counts windows by
     their status; `line` is the number of the input line; `qid` and `query` are None where a
     failed line hides them; `reduced` rows were ranked without optional passes; `incremental` ones
-    build on an earlier ranking.
+    build on an earlier ranking. `documents` and `invocations` are there where a format that holds
+    texts, or RankLLM's history, is written.
     """
 
     qid: str | None
@@ -66,6 +78,8 @@ class Row:
     line: int
     reduced: bool = False
     incremental: bool = False
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    invocations: Sequence[Invocation] | None = None
 
 
 def ranked_docs(ranking: Ranking, candidates: Sequence[Document]) -> tuple[RankedDoc, ...]:
@@ -124,10 +138,16 @@ def encode_trec(row: Row, run_tag: str, top_k: int | None = None) -> bytes:
     tag = "_".join(run_tag.split()) or "batchrank"
     if row.qid is None:
         raise LineError("trec", "The qid is not known.")
-    qid = _column(row.qid, "qid", row.qid)
+    places = ((doc.docid, doc.rank, doc.score) for doc in row.ranking[:top_k])
+    return trec_lines(row.qid, places, tag)
+
+
+def trec_lines(qid: str, places: Iterable[tuple[str, int, float]], tag: str) -> bytes:
+    """The lines of a query's docids, ranks and scores; LineError as `encode_trec`."""
+    name = _column(qid, "qid", qid)
     lines = (
-        f"{qid} Q0 {_column(doc.docid, 'docid', qid)} {doc.rank} {doc.score} {tag}\n"
-        for doc in row.ranking[:top_k]
+        f"{name} Q0 {_column(docid, 'docid', qid)} {rank} {score} {tag}\n"
+        for docid, rank, score in places
     )
     return "".join(lines).encode(errors="replace")
 

@@ -97,6 +97,11 @@ class Intake:
         self._size: int | None = None
 
     @property
+    def source(self) -> Source:
+        """What is read."""
+        return self._source
+
+    @property
     def reduced_job(self) -> Job | None:
         """The job that rankings without optional passes belong to, None where none are made."""
         return self._order.reduced

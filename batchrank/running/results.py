@@ -6,32 +6,23 @@ import asyncio
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
-from batchrank.formats.rows import (
-    FilteredDoc,
-    RankedDoc,
-    Row,
-    RowError,
-    encode_jsonl,
-    encode_trec,
-)
+from batchrank.formats.encoders.base import Encoder
+from batchrank.formats.encoders.formats import ENDINGS, HOLDS_TEXTS, ending, make_encoder
+from batchrank.formats.rows import FilteredDoc, RankedDoc, Row, RowError
+from batchrank.formats.sources.source import Source
+from batchrank.running.history import invocations
+from batchrank.running.texts import Texts
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import OutputFormat, RankedQuery
 
-_ENDINGS: dict[str, OutputFormat] = {".trec": "trec", ".run": "trec"}
-_INPUTS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".trec", ".run")
 _REJECTED = ".rejected"
-
-
-def output_format(given: OutputFormat | None, path: str) -> OutputFormat:
-    """The format of an output: the one that is given, or as the name ends, or JSONL."""
-    plain = path.removesuffix(_REJECTED).removesuffix(".gz").removesuffix(".zst")
-    return given or _ENDINGS.get(Path(plain).suffix, "jsonl")
 
 
 def default_output(source: str, form: OutputFormat) -> str:
@@ -39,8 +30,8 @@ def default_output(source: str, form: OutputFormat) -> str:
     if source == "-":
         return "-"
     path = Path(source.removesuffix(".gz").removesuffix(".zst"))
-    stem = path.with_suffix("") if path.suffix in _INPUTS else path
-    return f"{stem}.ranked.{form}"
+    stem = path.with_suffix("") if path.suffix in ENDINGS else path
+    return f"{stem}.ranked.{ending(form)}"
 
 
 def rejected_name(output: str) -> str | None:
@@ -73,54 +64,67 @@ def state_of(path: str, form: OutputFormat, top_k: int | None) -> dict[str, obje
     }
 
 
-async def write_results(
-    store: Store, run: Run, path: str, form: OutputFormat, top_k: int | None
-) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How rows are written: the best `top_k` of each, in a format.
+
+    `texts` is the input again, for formats that hold the documents' texts, which no store keeps;
+    `history` puts RankLLM's `invocations_history` in.
+    """
+
+    form: OutputFormat
+    top_k: int | None = None
+    texts: Source | None = None
+    history: bool = False
+
+
+async def write_results(store: Store, run: Run, path: str, how: Written) -> list[str]:
     """Write all rows of `run` to `path` (`-` for stdout), whole or not at all.
 
-    Returns a sentence for each row that the format can't hold. Raises DiskError.
+    Returns a sentence for each row that the format can't hold. Raises DiskError, and UsageError
+    where a package is missing or the input with the texts can't be read.
     """
+    encoder = make_encoder(how.form, f"batchrank-{run.settings['model']}")
+    texts = Texts(how.texts) if how.form in HOLDS_TEXTS else None
     left_out: list[str] = []
-    held: set[str] = set()
     file = await asyncio.to_thread(AtomicFile, path)
     await asyncio.to_thread(file.__enter__)
     failure: BaseException | None = None
     try:
         async for chunk in store.rows(run.id):
-            await asyncio.to_thread(_write, file, run.settings, chunk, form, top_k, left_out, held)
+            rows = [make_row(line, ranked, run.settings) for line, ranked in chunk]
+            if how.history:
+                rows = [
+                    replace(row, invocations=await invocations(ranked, run.settings, store))
+                    for row, (_, ranked) in zip(rows, chunk, strict=True)
+                ]
+            await asyncio.to_thread(_write, file, encoder, rows, how.top_k, texts, left_out)
+        await asyncio.to_thread(lambda: file.write(encoder.end()))
     except BaseException as error:
         failure = error
         raise
     finally:
         kind = type(failure) if failure else None
         await asyncio.to_thread(file.__exit__, kind, failure, None)
-    return left_out
+    return [*left_out, *(texts.missing() if texts else ())]
 
 
 def _write(
     file: AtomicFile,
-    settings: dict[str, Any],
-    chunk: Sequence[tuple[int, RankedQuery]],
-    form: OutputFormat,
+    encoder: Encoder,
+    rows: Sequence[Row],
     top_k: int | None,
+    texts: Texts | None,
     left_out: list[str],
-    held: set[str],
 ) -> None:
-    """Write a chunk; a TREC run holds each qid once, so `held` has those that it holds."""
-    for line, ranked in chunk:
-        row = make_row(line, ranked, settings)
-        if form == "jsonl":
-            file.write(encode_jsonl(row, top_k))
-            continue
-        if ranked.qid in held or (ranked.error_kind is not None and not ranked.tally.windows):
-            why = "its qid stands in the run already" if ranked.qid in held else ranked.error
-            left_out.append(f"line {line}: {why}")
-            continue
-        held.add(ranked.qid)
+    for row in rows:
+        written = replace(row, ranking=row.ranking[:top_k])
+        if texts is not None:
+            written = replace(written, documents=texts.of(row))
         try:
-            file.write(encode_trec(row, f"batchrank-{settings['model']}", top_k))
+            file.write(encoder.add(written))
         except LineError as error:
-            left_out.append(f"line {line}: {error}")
+            left_out.append(f"line {row.line}: {error}")
 
 
 def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:

@@ -16,6 +16,7 @@ from batchrank.errors import (
     DeadlineError,
     RejectedError,
 )
+from batchrank.formats.encoders.formats import make_encoder, output_format
 from batchrank.formats.sources.source import check_readable
 from batchrank.formats.wording import displayable
 from batchrank.keys import short_hash
@@ -151,6 +152,8 @@ class Runner:
         # What can't be used as given is said before a store is made or a model waited for.
         templates = await asyncio.to_thread(load_templates, spec)
         # A pipe can be read only once.
+        form = output_format(spec.output_format, self._output)
+        await asyncio.to_thread(make_encoder, form, "")  # its package is there
         if await asyncio.to_thread(lambda: self._source.is_seekable):
             await asyncio.to_thread(check_readable, self._source)
         await asyncio.to_thread(is_there, spec.store)

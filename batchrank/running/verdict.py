@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from batchrank.errors import BatchrankError, DeadlineError, RejectedError, StoppedError
+from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.wording import counted, displayable
 from batchrank.running.causes import Cause, chance_of_repeating, failures, silences
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.results import output_format, rejected_name, state_of, write_results
+from batchrank.running.results import Written, rejected_name, state_of, write_results
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import (
     Changes,
@@ -157,7 +157,7 @@ async def conclude(
     written = rejected_name(output) if report.exit_code else output
     if written is None:
         return report
-    left_out = await _write(store, run, spec, written, intake.repeats)
+    left_out = await _write(store, run, spec, written, intake)
     return replace(report, output=displayable(written), left_out=left_out)
 
 
@@ -213,20 +213,20 @@ async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
     )
 
 
-async def _write(
-    store: Store, run: Run, spec: JobSpec, path: str, repeats: dict[str, Any] | None
-) -> list[str]:
+async def _write(store: Store, run: Run, spec: JobSpec, path: str, intake: Intake) -> list[str]:
     """Write a run's rows, but where the run before has written the same and nobody touched it."""
     form = output_format(spec.output_format, path)
+    can_be_read_again = await asyncio.to_thread(lambda: intake.source.is_seekable)
+    texts = intake.source if can_be_read_again else None
 
     def state() -> dict[str, object] | None:
         return state_of(path, form, spec.top_k)
 
     found = await asyncio.to_thread(state)
-    if repeats is not None and found is not None and found == await last_output(store, run):
-        left_out: list[str] = repeats["left_out"]
+    if intake.repeats is not None and found is not None and found == await last_output(store, run):
+        left_out: list[str] = intake.repeats["left_out"]
     else:
-        left_out = await write_results(store, run, path, form, spec.top_k)
+        left_out = await write_results(store, run, path, Written(form, spec.top_k, texts))
         found = await asyncio.to_thread(state)
     if found is not None:
         await remember_output(store, run.id, found)

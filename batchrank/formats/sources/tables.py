@@ -8,9 +8,8 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-import orjson
-
 from batchrank.errors import LineError, UsageError
+from batchrank.formats.jsonline import dump_line
 from batchrank.formats.lines import RawLine
 from batchrank.formats.requests import UNUSABLE
 from batchrank.formats.wording import listed
@@ -113,10 +112,7 @@ def encoded(line: Mapping[str, Any]) -> bytes:
     """A line as JSON. What JSON has no word for becomes text, NaN stays what it is."""
     scores = [one.get("score") for one in line["candidates"] if isinstance(one, dict)]
     if all(not isinstance(score, float) or isfinite(score) for score in scores):
-        try:
-            return orjson.dumps(line, default=str)
-        except orjson.JSONEncodeError:  # an integer beyond 64 bits
-            pass
+        return dump_line(line).rstrip(b"\n")
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str).encode()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import orjson
@@ -13,6 +14,7 @@ from batchrank.errors import LineError, UsageError
 from batchrank.formats.requests import parse_request
 from batchrank.formats.sources.source import Source, check_readable, is_plain
 from batchrank.values import Document, InputFormat
+from tests.conftest import ROOT
 from tests.formats.sources.reading import lines_of, values_of
 
 HEADER = "qid,query,docid,score,title,text,metadata,year"
@@ -162,3 +164,12 @@ def test_only_plain_jsonl_tells_by_its_size_how_far_it_is(tmp_path: Path) -> Non
     assert is_plain(table(tmp_path, '{"query": "a"}\n', "in.jsonl"))
     assert not is_plain(table(tmp_path, f"{HEADER}\n"))
     assert not is_plain(Source("-"))
+
+
+def test_the_example_in_the_docs_is_read(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "input.md").read_text()
+    (example,) = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
+    (line,) = lines_of(table(tmp_path, example))
+    first, second = parse_request(line.data).request.candidates
+    assert first == Document("d7", "The pull of the moon, mostly.", "Tide", 12.3, {"year": "2024"})
+    assert (second.docid, second.title) == ("d2", None)

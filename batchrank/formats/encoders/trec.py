@@ -1,0 +1,28 @@
+"""Writes TREC runs: identifiers and scores alone."""
+
+from __future__ import annotations
+
+from batchrank.formats.encoders.base import Record
+from batchrank.formats.entries import Entry
+from batchrank.formats.rows import encode_trec, trec_lines
+
+_FIRST_STAGE = "first-stage"
+
+
+class TrecRun:
+    """Writes `qid Q0 docid rank score tag`; LineError where an identifier holds white space."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+
+    def add(self, record: Record) -> bytes:
+        """The lines of a query."""
+        if not isinstance(record, Entry):
+            return encode_trec(record, self._tag)
+        docids = [document.docid for document in record.request.candidates]
+        ranking = zip(docids, range(1, len(docids) + 1), record.scores, strict=True)
+        return trec_lines(record.request.query.qid, ranking, _FIRST_STAGE)
+
+    def end(self) -> bytes:
+        """Nothing."""
+        return b""

@@ -1,0 +1,212 @@
+"""What is written in a format and read again says the same, and what can't be held is said."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from batchrank.errors import LineError
+from batchrank.formats.convert import Converted, convert
+from batchrank.formats.encoders.formats import output_format
+from batchrank.formats.entries import canonical, read_entry
+from batchrank.formats.sources.source import Source
+from batchrank.values import InputFormat, OutputFormat
+from tests.formats.sources.reading import lines_of
+
+Line = dict[str, Any]
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ["", '"', "a,b\tc;d", "\r", "\r\n", "\n", "\0", "\u2028\u0085", "=1+1", "NaN", "null", "\ufeff"]
+)
+SOLID = TEXTS.filter(lambda text: bool(text.strip()))
+IDS = SOLID | st.integers(-(2**60), 2**60)
+SCORES = st.none() | st.floats(allow_nan=False) | st.integers(-(2**60), 2**60)
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXTS, st.lists, max_leaves=3)
+CANDIDATES = st.fixed_dictionaries(
+    {"docid": IDS, "score": SCORES, "doc": st.fixed_dictionaries({"text": TEXTS, "title": TEXTS})},
+    optional={
+        "metadata": st.dictionaries(TEXTS, JSON, max_size=2),
+        "embedding": st.lists(st.floats(-1, 1), max_size=3),
+        "url": TEXTS,
+    },
+)
+LINES: st.SearchStrategy[Line] = st.fixed_dictionaries(
+    {
+        "query": st.fixed_dictionaries({"qid": IDS, "text": SOLID}),
+        "candidates": st.lists(CANDIDATES, min_size=1, max_size=4),
+    },
+    optional={"weight": st.floats(0, 9), "session": JSON},
+)
+LOGS: st.SearchStrategy[list[Line]] = st.lists(
+    LINES, min_size=1, max_size=3, unique_by=lambda line: str(line["query"]["qid"])
+)
+
+READ_BACK: dict[OutputFormat, tuple[str, InputFormat]] = {
+    "jsonl": ("jsonl", "jsonl"),
+    "json": ("json", "json"),
+    "rankgpt": ("json", "json"),
+    "csv": ("csv", "csv"),
+    "tsv": ("tsv", "tsv"),
+    "parquet": ("parquet", "parquet"),
+    "parquet-nested": ("parquet", "parquet"),
+}
+
+
+def written(folder: Path, lines: list[Line]) -> Source:
+    path = folder / "in.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Source(str(path))
+
+
+def said(source: Source) -> list[Line]:
+    return [canonical(read_entry(line.data)[0]) for line in lines_of(source)]
+
+
+def converted(
+    folder: Path, lines: list[Line], form: OutputFormat, name: str
+) -> tuple[Path, Converted]:
+    out = folder / name
+    return out, convert(written(folder, lines), str(out), form, None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trips")
+
+
+@pytest.mark.parametrize("form", READ_BACK)
+@given(LOGS)
+@settings(max_examples=20)
+def test_all_that_a_line_says_comes_back(folder: Path, form: OutputFormat, log: list[Line]) -> None:
+    ending, told = READ_BACK[form]
+    out, found = converted(folder, log, form, f"out.{ending}")
+    assert (found.queries, found.left_out) == (len(log), 0)
+    expected = said(written(folder, log))
+    assert said(Source(str(out))) == expected
+    assert said(Source(str(out), told)) == expected
+
+
+@pytest.mark.parametrize("form", ["rankllm", "rankllm-json"])
+@given(LOGS)
+@settings(max_examples=20)
+def test_rankllm_gets_scores_that_fall(folder: Path, form: OutputFormat, log: list[Line]) -> None:
+    out, _ = converted(folder, log, form, f"out.{'jsonl' if form == 'rankllm' else 'json'}")
+    for line, before in zip(said(Source(str(out))), said(written(folder, log)), strict=True):
+        scores = [candidate["score"] for candidate in line["candidates"]]
+        assert scores == sorted(set(scores), reverse=True)
+        given_scores = [candidate.pop("score") for candidate in before["candidates"]]
+        falls = None not in given_scores and given_scores == sorted(set(given_scores), reverse=True)
+        assert not falls or scores == given_scores
+        for candidate in line["candidates"]:
+            del candidate["score"]
+        assert line == before
+
+
+@given(LOGS)
+@settings(max_examples=20)
+def test_a_trec_run_is_read_by_ir_measures(folder: Path, log: list[Line]) -> None:
+    out, found = converted(folder, log, "trec", "out.trec")
+    wanted = {}
+    for line in said(written(folder, log)):
+        qid, docids = line["query"]["qid"], [one["docid"] for one in line["candidates"]]
+        if all(one.split() == [one] and "\0" not in one for one in (qid, *docids)):
+            wanted[qid] = docids
+    assert (found.queries, found.left_out) == (len(wanted), len(log) - len(wanted))
+    assume(wanted)
+    read: dict[str, dict[str, float]] = {}
+    reader: Any = ir_measures.read_trec_run
+    for row in reader(str(out)):
+        read.setdefault(row.query_id, {})[row.doc_id] = row.score
+    assert {qid: sorted(docs, key=lambda one: -docs[one]) for qid, docs in read.items()} == wanted
+
+
+def line(qid: object, *docids: object) -> Line:
+    candidates = [{"docid": docid, "text": f"of {docid}"} for docid in docids]
+    return {"query": {"qid": qid, "text": f"what of {qid}"}, "candidates": candidates}
+
+
+def test_tables_are_read_by_pandas_and_pyarrow(tmp_path: Path) -> None:
+    log = [line("q1", "d1", 2), line(3, "d1")]
+    log[0]["candidates"][0] |= {"score": 2.5, "title": "T", "metadata": {"year": 2024}}
+    for name, separator in (("out.csv", ","), ("out.tsv", "\t")):
+        path, _ = converted(tmp_path, log, output_format(None, name), name)
+        frame = pd.read_csv(path, sep=separator, dtype={"qid": str, "docid": str})
+        assert list(frame["docid"]) == ["d1", "2", "d1"]
+        assert list(frame["text"]) == ["of d1", "of 2", "of d1"]
+        assert frame["score"][0] == 2.5
+        with path.open(newline="") as file:
+            assert next(csv.reader(file, delimiter=separator)) == list(frame.columns)
+    flat, _ = converted(tmp_path, log, "parquet", "flat.parquet")
+    assert pd.read_parquet(flat)["qid"].tolist() == ["q1", "q1", "3"]
+    nested, _ = converted(tmp_path, log, "parquet-nested", "nested.parquet")
+    rows = parquet.read_table(nested).to_pylist()
+    assert [[one["docid"] for one in row["candidates"]] for row in rows] == [["d1", "2"], ["d1"]]
+    assert rows[0]["candidates"][0]["metadata"] == '{"year":2024}'
+
+
+def test_parquet_is_written_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchrank.formats.encoders.tables._GROUP", 3)
+    log = [line(f"q{number}", "d1", "d2") for number in range(5)]
+    path, _ = converted(tmp_path, log, "parquet", "out.parquet")
+    assert parquet.ParquetFile(path).num_row_groups == 3
+    assert said(Source(str(path))) == said(written(tmp_path, log))
+
+
+@pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet.zst", "out.json.gz", "out.jsonl.zst"])
+def test_outputs_are_packed_by_their_names(tmp_path: Path, name: str) -> None:
+    log = [line("q1", "d1", "d2"), line("q2", "d1")]
+    path, _ = converted(tmp_path, log, output_format(None, name), name)
+    assert said(Source(str(path))) == said(written(tmp_path, log))
+
+
+def test_what_a_format_can_t_hold_is_left_out_and_named(tmp_path: Path) -> None:
+    log = [line("q1", "d1"), line("q 2", "d1"), line("q3", "d 1"), line("q1", "d1"), line("q4")]
+    _, trec = converted(tmp_path, log, "trec", "out.trec")
+    assert trec.queries == 2
+    assert [reason.split(":")[0] for reason in trec.reasons] == ["line 2", "line 3", "line 4"]
+    _, table = converted(tmp_path, [*log, {"query": 1}], "csv", "out.csv")
+    assert (table.queries, table.left_out) == (3, 3)
+    assert "line 4: The qid 'q1' stands in the output already." in table.reasons
+    assert any("no candidates" in reason for reason in table.reasons)
+
+
+@pytest.mark.parametrize("form", [*READ_BACK, "rankllm", "trec"])
+def test_no_usable_line_is_an_empty_file_of_the_format(tmp_path: Path, form: OutputFormat) -> None:
+    path, found = converted(tmp_path, [{"query": 1}], form, "out")
+    assert (found.queries, found.left_out) == (0, 1)
+    data = path.read_bytes()
+    if form in ("json", "rankgpt"):
+        assert json.loads(data) == []
+    elif form.startswith("parquet"):
+        assert parquet.read_table(path).num_rows == 0
+    else:
+        assert data == b""
+
+
+def test_every_text_of_a_candidate_is_kept(tmp_path: Path) -> None:
+    odd = {
+        "query": {"qid": "q", "text": "a", "lang": "de"},
+        "candidates": [
+            {"docid": "d1", "doc": {"segment": "x", "text": "y", "url": "u"}, "body": "z"},
+            {"path": "a.py", "start_line": 3, "end_line": 9, "content": "code"},
+            {"docid": "d3", "text": "t", "embedding": ["no", "vector"], "metadata": {"a": [1]}},
+        ],
+    }
+    (got,) = said(written(tmp_path, [odd]))
+    assert got["lang"] == "de"
+    assert [one.get("metadata") for one in got["candidates"]] == [
+        {"body": "z", "segment": "x", "url": "u"},
+        {"path": "a.py", "start_line": 3, "end_line": 9},
+        {"a": [1], "embedding": ["no", "vector"]},
+    ]
+    with pytest.raises(LineError):
+        read_entry(b"{}")
