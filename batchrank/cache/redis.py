@@ -6,9 +6,12 @@ from typing import Any
 
 import redis
 import redis.asyncio
+from redis.driver_info import DriverInfo
 
 from batchrank.cache.lookup import Reply
 
+_DRIVER = DriverInfo()
+"""Made here, since making it reads a file, which would hold up the event loop."""
 _READ = """
 local generation = redis.call('GET', ARGV[1] .. ':current')
 if not generation then return false end
@@ -22,7 +25,7 @@ class RedisReader:
     """Asks a server with the synchronous client; raises redis.RedisError."""
 
     def __init__(self, url: str, namespace: str, password: str | None) -> None:
-        self._client = redis.Redis.from_url(url, **_credentials(password))
+        self._client = redis.Redis.from_url(url, password=password)
         self._script = self._client.register_script(_READ)
         self._namespace = namespace
 
@@ -39,7 +42,7 @@ class AsyncRedisReader:
     """Asks a server with the asynchronous client; raises redis.RedisError."""
 
     def __init__(self, url: str, namespace: str, password: str | None) -> None:
-        self._client = redis.asyncio.Redis.from_url(url, **_credentials(password))
+        self._client = redis.asyncio.Redis.from_url(url, password=password, driver_info=_DRIVER)
         self._script = self._client.register_script(_READ)
         self._namespace = namespace
 
@@ -50,10 +53,6 @@ class AsyncRedisReader:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-
-def _credentials(password: str | None) -> dict[str, Any]:
-    return {} if password is None else {"password": password}
 
 
 def _reply(raw: Any) -> Reply | None:

@@ -55,9 +55,13 @@ def open_target(
         raise UsageError(f"--namespace {namespace!r}: use letters, digits, _ . : and -")
     path = target_path(text)
     if path is None:
-        raise UsageError(
-            "redis:// is no target yet: publish to sqlite:FILE, jsonl:FILE or parquet:FILE"
-        )
+        try:
+            from batchrank.publishing.redis import RedisTarget  # noqa: PLC0415 - needs an extra
+        except ImportError as error:
+            raise UsageError(
+                "redis: needs redis-py: install batchrank with the extra redis"
+            ) from error
+        return RedisTarget(text, namespace, password)
     if text.startswith("sqlite:"):
         return SqliteTarget(path, now)
     if text.startswith("jsonl:"):

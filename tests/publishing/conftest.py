@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from batchrank.store.records import Line
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery
 from tests.cli.running import Result, batchrank
+from tests.publishing.reading import docids_at, values_at
+from tests.publishing.servers import RedisServer, running_redis
 
 Ranking = Sequence[str]
 
@@ -45,6 +47,14 @@ class Nights:
         assert ended.code == 0, ended.err
         return ended.out.decode()
 
+    def values(self) -> dict[str, Any]:
+        """The values of all current entries, by key."""
+        return values_at(self.target)
+
+    def docids(self) -> dict[str, list[str]]:
+        """The docids of all current entries, by key."""
+        return docids_at(self.target)
+
     def roll_back(self) -> Result:
         """`batchrank publish TARGET --rollback`."""
         return batchrank("publish", self.target, *self.flags, "--rollback", env=self.env)
@@ -62,21 +72,22 @@ async def write_run(
     store = await Store.open(path, create=True)
     settings = {"model": "judge", "template": "direct-en@1"}
     run = await store.begin_run(b"job".ljust(20), settings, "in.jsonl", "out.jsonl", fresh=False)
-    lines = []
+    lines, writes = [], []
     for position, (query, ranking) in enumerate(rankings.items()):
         docids = sorted(ranking)
+        places = {docid: place for place, docid in enumerate(docids)}
         ranked = RankedQuery(
             qid=f"q{position}",
             query=query,
             docids=tuple(docids),
             scores=(None,) * len(docids),
-            order=tuple(docids.index(docid) for docid in ranking),
+            order=tuple(places[docid] for docid in ranking),
             status=QueryStatus((statuses or {}).get(query, "ok")),
         )
         key = line_digest(orjson.dumps([run.id, position, query]))
-        await store.add_ranking(key, run.job, ranked, retry=False)
+        writes.append(store.add_ranking(key, run.job, ranked, retry=False))
         lines.append(Line(position, position + 1, short_hash(ranked.qid), key))
-    await store.add_lines(run.id, lines)
+    await asyncio.gather(*writes, store.add_lines(run.id, lines))
     if exit_code is not None:
         await store.end_run(run.id, exit_code, summary or {})
     await store.close()
@@ -85,6 +96,19 @@ async def write_run(
 def key(query: str) -> str:
     """The key of a query as it is made unless other settings are given."""
     return entry_key(query, None, DEFAULT_SCHEME)
+
+
+@pytest.fixture(scope="session")
+def _redis_of_this_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def redis_server(_redis_of_this_process: RedisServer) -> RedisServer:
+    """A Redis with nothing in it and no limits."""
+    _redis_of_this_process.client.flushall()
+    return _redis_of_this_process
 
 
 @pytest.fixture

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import redis
 
 
 def values_at(target: str) -> dict[str, Any]:
-    """The values of all current entries in a file, by key."""
+    """The values of all current entries at a target, by key."""
     kind, _, name = target.partition(":")
+    if kind == "redis":
+        return _values_in_redis(target)
     if kind == "jsonl":
         header, *rows = map(json.loads, Path(name).read_text().splitlines())
         assert header["batchrank-cache"] == 1
@@ -31,5 +34,17 @@ def values_at(target: str) -> dict[str, Any]:
 
 
 def docids_at(target: str) -> dict[str, list[str]]:
-    """The docids of all current entries in a file, by key."""
+    """The docids of all current entries at a target, by key."""
     return {key: value["docids"] for key, value in values_at(target).items()}
+
+
+def _values_in_redis(url: str) -> dict[str, Any]:
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        generation = client.get("batchrank:current")
+        prefix = f"batchrank:gen:{generation}:"
+        found = {}
+        for key in client.scan_iter(match=f"{prefix}*"):
+            value = client.get(key)
+            assert isinstance(value, str)
+            found[key.removeprefix(prefix)] = json.loads(value)
+    return found

@@ -1,4 +1,4 @@
-"""`batchrank publish` to SQLite, JSON lines and Parquet: what is written, kept, and refused."""
+"""`batchrank publish` to targets of every kind: what is written, kept, and refused."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ import pytest
 from batchrank.formats.atomic import AtomicFile
 from tests.cli.running import batchrank
 from tests.publishing.conftest import Nights, key
-from tests.publishing.reading import docids_at, values_at
+from tests.publishing.servers import RedisServer
 
 KINDS = ("sqlite", "jsonl", "parquet")
 
 
 @pytest.fixture(params=KINDS)
-def nights(request: pytest.FixtureRequest, store: Path, tmp_path: Path) -> Nights:
+def files(request: pytest.FixtureRequest, store: Path, tmp_path: Path) -> Nights:
     """A store, and a file of each kind to publish to."""
+    return Nights(store, f"{request.param}:{tmp_path / 'cache'}")
+
+
+@pytest.fixture(params=(*KINDS, "redis"))
+def nights(request: pytest.FixtureRequest, store: Path, tmp_path: Path) -> Nights:
+    """A store, and a place of each kind to publish to."""
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis_server")
+        return Nights(store, server.url)
     return Nights(store, f"{request.param}:{tmp_path / 'cache'}")
 
 
@@ -26,7 +35,7 @@ def test_what_a_night_publishes(nights: Nights) -> None:
     nights.rank({"What causes  TIDES?": ["d7", "d2", "d9"], "猫": ["d1"]})
     text = nights.published()
     assert text.startswith("generation 1 is current: 2 entries, 2 from this run, 0 carried over")
-    found = values_at(nights.target)
+    found = nights.values()
     assert found.keys() == {key("what causes tides?"), key("猫")}
     value = found[key("what causes tides?")]
     assert list(value) == ["docids", "scores", "model", "template", "created", "job"]
@@ -43,7 +52,7 @@ def test_the_same_run_again_writes_nothing(nights: Nights) -> None:
     nights.published()
     assert "generation 2 is current already" in nights.published()
     assert nights.roll_back().code == 0
-    assert docids_at(nights.target) == {key("a"): ["d1", "d2"]}
+    assert nights.docids() == {key("a"): ["d1", "d2"]}
 
 
 def test_what_was_not_ranked_tonight_is_carried_over(nights: Nights) -> None:
@@ -51,7 +60,7 @@ def test_what_was_not_ranked_tonight_is_carried_over(nights: Nights) -> None:
     nights.published()
     nights.rank({"a": ["d2", "d1"], "c": ["d4"]})
     assert "3 entries, 2 from this run, 1 carried over" in nights.published()
-    assert docids_at(nights.target) == {
+    assert nights.docids() == {
         key("a"): ["d2", "d1"],
         key("b"): ["d3"],
         key("c"): ["d4"],
@@ -62,13 +71,13 @@ def test_replace_drops_it_and_coverage_refuses(nights: Nights) -> None:
     nights.rank({"a": ["d1"], "b": ["d3"]})
     nights.published()
     nights.rank({"a": ["d2"]})
-    before = docids_at(nights.target)
+    before = nights.docids()
     refused = nights.publish("--replace")
     assert refused.code == 3
     assert "1 of 2 keys that are current (50.0%) would stay" in refused.err
-    assert docids_at(nights.target) == before
+    assert nights.docids() == before
     nights.published("--replace", "--min-coverage", "0.5")
-    assert docids_at(nights.target) == {key("a"): ["d2"]}
+    assert nights.docids() == {key("a"): ["d2"]}
 
 
 def test_rollback_goes_back_as_far_as_generations_are_kept(nights: Nights) -> None:
@@ -77,7 +86,7 @@ def test_rollback_goes_back_as_far_as_generations_are_kept(nights: Nights) -> No
         nights.published("--keep", "3")
     for docid in ("d3", "d2"):
         assert nights.roll_back().code == 0
-        assert docids_at(nights.target) == {key("a"): [docid]}
+        assert nights.docids() == {key("a"): [docid]}
     refused = nights.roll_back()
     assert refused.code == 2
     assert "keeps no generation before the current one" in refused.err
@@ -91,7 +100,7 @@ def test_a_generation_that_was_rolled_back_from_does_not_come_back(nights: Night
     nights.rank({"a": ["d3"]})
     nights.published()
     nights.roll_back()
-    assert docids_at(nights.target) == {key("a"): ["d1"]}
+    assert nights.docids() == {key("a"): ["d1"]}
 
 
 def test_nothing_to_roll_back_to(nights: Nights) -> None:
@@ -99,16 +108,16 @@ def test_nothing_to_roll_back_to(nights: Nights) -> None:
     nights.rank({"a": ["d1"]})
     nights.published("--keep", "1")
     assert nights.roll_back().code == 2
-    assert docids_at(nights.target) == {key("a"): ["d1"]}
+    assert nights.docids() == {key("a"): ["d1"]}
 
 
 def test_statuses_are_chosen(nights: Nights) -> None:
     statuses = {"b": "repaired", "c": "degraded", "d": "unranked", "e": "failed"}
     nights.rank({query: ["d1"] for query in "abcde"}, statuses=statuses)
     nights.published()
-    assert docids_at(nights.target).keys() == {key("a"), key("b")}
+    assert nights.docids().keys() == {key("a"), key("b")}
     nights.published("--status", "ok,degraded", "--replace", "--min-coverage", "0")
-    assert docids_at(nights.target).keys() == {key("a"), key("c")}
+    assert nights.docids().keys() == {key("a"), key("c")}
 
 
 def test_lines_with_one_key_are_counted_and_the_first_stays(nights: Nights) -> None:
@@ -116,7 +125,7 @@ def test_lines_with_one_key_are_counted_and_the_first_stays(nights: Nights) -> N
     text = nights.published()
     assert "2 entries, 2 from this run" in text
     assert "1 line with the key of an earlier line" in text
-    assert docids_at(nights.target)[key("tides")] == ["d1"]
+    assert nights.docids()[key("tides")] == ["d1"]
 
 
 def test_keys_made_another_way_are_not_mixed(nights: Nights) -> None:
@@ -126,8 +135,8 @@ def test_keys_made_another_way_are_not_mixed(nights: Nights) -> None:
     assert refused.code == 2
     assert "nfkc,casefold,spaces, now none" in refused.err
     nights.published("--normalise", "none", "--replace", "--min-coverage", "0")
-    assert len(docids_at(nights.target)) == 1
-    assert key("tides") not in docids_at(nights.target)
+    assert len(nights.docids()) == 1
+    assert key("tides") not in nights.docids()
 
 
 def test_a_dry_run_writes_nothing(nights: Nights, tmp_path: Path) -> None:
@@ -169,7 +178,7 @@ def test_a_short_night_publishes_what_is_done(nights: Nights) -> None:
     nights.published()
     nights.rank({"a": ["d9"]}, exit_code=75, summary={"publishable": True})
     nights.published()
-    assert docids_at(nights.target) == {key("a"): ["d9"], key("b"): ["d2"]}
+    assert nights.docids() == {key("a"): ["d9"], key("b"): ["d2"]}
 
 
 @pytest.mark.parametrize(
@@ -218,12 +227,12 @@ def test_targets_that_cannot_be_meant(
 
 
 @pytest.mark.parametrize("content", [b"", b'{"query":"x"}\n', b"SQLite format 3\0" + b"x" * 100])
-def test_a_file_of_something_else_is_not_touched(nights: Nights, content: bytes) -> None:
-    path = Path(nights.target.partition(":")[2])
+def test_a_file_of_something_else_is_not_touched(files: Nights, content: bytes) -> None:
+    path = Path(files.target.partition(":")[2])
     path.write_bytes(content)
-    nights.rank({"a": ["d1"]})
-    ended = nights.publish()
-    if nights.target.startswith("sqlite") and not content:
+    files.rank({"a": ["d1"]})
+    ended = files.publish()
+    if files.target.startswith("sqlite") and not content:
         assert ended.code == 0  # SQLite takes an empty file for an empty database
         return
     assert ended.code == 2

@@ -1,0 +1,247 @@
+"""Generations of cache entries in Redis: a key an entry, and a pointer to the current ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from redis import exceptions
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+from redis.driver_info import DriverInfo
+
+from batchrank.entries import Scheme
+from batchrank.errors import TargetError, UsageError
+from batchrank.publishing import scripts
+from batchrank.publishing.memory import Memory, entry_bytes, refusal
+from batchrank.publishing.redis_errors import meaning
+from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
+
+_DRIVER = DriverInfo()
+"""Made here, since making it reads a file, which would hold up the event loop."""
+_OLDEST = (6, 2)
+"""COPY, and SET with PXAT, are there since."""
+_PAGE = 1000
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 30.0
+_RETRIES = 3
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+
+class RedisTarget:
+    """See `Target`. `namespace` is what all its keys begin with."""
+
+    def __init__(self, url: str, namespace: str, password: str | None) -> None:
+        self.name = _shown(url)
+        self._namespace = namespace
+        try:
+            self._client: Redis = Redis.from_url(
+                url,
+                driver_info=_DRIVER,
+                password=password,  # one that is in the URL goes before it
+                socket_connect_timeout=_CONNECT_SECONDS,
+                socket_timeout=_ANSWER_SECONDS,
+                retry=Retry(ExponentialBackoff(_LONGEST_PAUSE, _FIRST_PAUSE), _RETRIES),
+            )
+        except ValueError as error:
+            raise UsageError(f"target {self.name}: {error}") from error
+        names = ("BEGIN", "WRITE", "CARRY", "SWITCH", "DISCARD", "PRUNE", "ROLLBACK")
+        self._scripts = {
+            name: self._client.register_script(getattr(scripts, name)) for name in names
+        }
+        self._begun: Begun | None = None
+        self._position = -1
+        self._entry_bytes = 0
+        self._current: Generation | None = None
+
+    async def current(self) -> Generation | None:
+        """See `Target`."""
+        with self._errors():
+            number = await self._client.get(self._key("current"))
+            self._current = None if number is None else await self._generation(int(number))
+        return self._current
+
+    async def room(self, plan: Plan) -> Room:
+        """See `Target`; by the server's own figures and the policy by which it evicts."""
+        with self._errors():
+            info = await self._client.info()
+            version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:2])
+            if version < _OLDEST:
+                raise TargetError(f"{self.name} is Redis {info['redis_version']}: 6.2 is needed")
+            key = max((len(self._entry(10**6, key)) for key in plan.keys), default=0)
+            self._entry_bytes = entry_bytes(key, plan.value_bytes, has_ttl=plan.has_ttl)
+            needed = plan.entries * self._entry_bytes
+            if not plan.replace:
+                needed += await self._carried_bytes(plan)
+            if (number := await self._client.get(self._key("next"))) is not None:
+                written = await self._client.hget(self._key("info", int(number)), "written")
+                needed = max(0, needed - int(written or 0) * self._entry_bytes)
+        refused = refusal(needed, Memory.of(info))
+        return Room(needed, None if refused is None else f"{self.name}: {refused}")
+
+    async def begin(self, header: Header) -> Begun:
+        """See `Target`."""
+        with self._errors():
+            evicted = (await self._client.info("stats"))["evicted_keys"]
+            number, began, position, written = await self._run(
+                "BEGIN", header.identity, str(header.scheme), header.source, evicted
+            )
+        self._begun = Begun(int(number), int(began) / 1000, int(position), int(written))
+        self._position = self._begun.position
+        return self._begun
+
+    async def write(self, entries: Sequence[Entry], position: int) -> int:
+        """See `Target`."""
+        arguments: list[str | bytes | int] = [self._number, self._position, position]
+        for key, value, expires in entries:
+            arguments += (key, value, 0 if expires is None else round(expires * 1000))
+        with self._errors():
+            written = int(await self._run("WRITE", *arguments))
+        self._position = position
+        return written
+
+    async def carry(self, after: str, *, copy: bool) -> tuple[str, Coverage]:
+        """See `Target`; values are copied by the server and never leave it."""
+        if self._current is None:
+            return "", Coverage(0, 0)
+        old = self._current.number
+        prefix = self._entry(old, "")
+        with self._errors():
+            cursor, keys = await self._page(int(after or 0), f"{prefix}*")
+            found = Coverage(0, 0)
+            if keys:
+                names = [key[len(prefix) :] for key in keys]
+                live, covered = await self._run("CARRY", self._number, old, int(copy), *names)
+                found = Coverage(live, covered)
+        return str(cursor) if cursor else "", found
+
+    async def switch(self) -> int:
+        """See `Target`; refuses where entries were evicted meanwhile."""
+        with self._errors():
+            found = 0
+            async for keys in self._pages(self._entry(self._number, "*")):
+                found += len(keys)
+            info = await self._client.hgetall(self._key("info", self._number))
+            evicted = (await self._client.info("stats"))["evicted_keys"]
+            written = int(info[b"written"])
+            if found < written or evicted > int(info[b"evicted"]):
+                await self.discard()
+                raise TargetError(
+                    f"{self.name}: {max(0, written - found):,} of {written:,} entries are gone, "
+                    "evicted for lack of memory or removed by others; readers keep the generation "
+                    "before: raise maxmemory and publish again"
+                )
+            await self._run("SWITCH", self._number, found, found * self._entry_bytes)
+        return found
+
+    async def discard(self) -> None:
+        """See `Target`."""
+        with self._errors():
+            await self._run("DISCARD", self._number)
+            await self._sweep()
+
+    async def prune(self, keep: int) -> None:
+        """See `Target`."""
+        with self._errors():
+            await self._run("PRUNE", keep)
+            await self._sweep()
+
+    async def rollback(self) -> Generation:
+        """See `Target`."""
+        current = await self.current()
+        if current is None:
+            raise UsageError(f"{self.name}: nothing is published there")
+        with self._errors():
+            number = await self._run("ROLLBACK", current.number)
+            if number is None:
+                raise UsageError(f"{self.name} keeps no generation before the current one")
+            return await self._generation(int(number))
+
+    async def close(self) -> None:
+        """See `Target`."""
+        await self._client.aclose()
+
+    @property
+    def _number(self) -> int:
+        assert self._begun is not None, "begin comes first"
+        return self._begun.number
+
+    def _key(self, *parts: object) -> str:
+        return ":".join(map(str, (self._namespace, *parts)))
+
+    def _entry(self, number: int, key: str) -> str:
+        return self._key("gen", number, key)
+
+    async def _run(self, name: str, *arguments: str | bytes | int) -> Any:
+        return await self._scripts[name](args=[self._namespace, *arguments])
+
+    async def _generation(self, number: int) -> Generation:
+        info = await self._client.hgetall(self._key("info", number))
+        told = {_text(key): _text(value) for key, value in info.items()}
+        header = Header(
+            told.get("identity", ""),
+            Scheme.parse(told.get("scheme", "none")),
+            told.get("source", ""),
+        )
+        return Generation(number, header, int(told.get("entries", 0)))
+
+    async def _carried_bytes(self, plan: Plan) -> int:
+        """What the current generation has and the run does not, judged by a sample of keys."""
+        if (current := self._current) is None or not current.entries:
+            return 0
+        known = 0
+        for key in plan.keys:
+            known += await self._client.exists(self._entry(current.number, key))
+        share = known / max(1, len(plan.keys))
+        left = max(0.0, current.entries - share * plan.entries)
+        stored = await self._client.hget(self._key("info", current.number), "bytes")
+        return round(left * int(stored or 0) / current.entries)
+
+    async def _page(self, cursor: int, pattern: str) -> tuple[int, list[bytes]]:
+        found: Any = await self._client.scan(cursor, match=pattern, count=_PAGE)
+        return found[0], found[1]
+
+    async def _pages(self, pattern: str) -> AsyncIterator[list[bytes]]:
+        cursor = 0
+        while True:
+            cursor, keys = await self._page(cursor, pattern)
+            yield keys
+            if not cursor:
+                return
+
+    async def _sweep(self) -> None:
+        """Remove the entries of all generations that were dropped."""
+        gone = await self._client.smembers(self._key("garbage"))
+        if not gone:
+            return
+        prefix = self._entry(0, "")[:-2]
+        async for keys in self._pages(f"{prefix}*"):
+            old = [key for key in keys if key[len(prefix) :].partition(b":")[0] in gone]
+            if old:
+                await self._client.unlink(*old)
+        await self._client.srem(self._key("garbage"), *gone)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except exceptions.RedisError as error:
+            raise meaning(error, self.name, has_begun=self._begun is not None) from error
+
+
+def _shown(url: str) -> str:
+    """A URL without user and password."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "redis"
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+def _text(raw: bytes | str) -> str:
+    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")

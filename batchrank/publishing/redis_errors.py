@@ -1,0 +1,47 @@
+"""What redis-py's errors mean for who publishes, and what to do about them."""
+
+from __future__ import annotations
+
+from redis import exceptions
+
+from batchrank.errors import StoppedError, TargetError, UsageError
+from batchrank.publishing.scripts import TAKEN
+
+_GO_ON = "run the same command again: it goes on where it stopped"
+
+
+def meaning(
+    error: exceptions.RedisError, name: str, *, has_begun: bool
+) -> UsageError | TargetError | StoppedError:
+    """The error to raise for one of the server called `name`, in mid-publication or before."""
+    said = str(error)
+    found: UsageError | TargetError | StoppedError
+    # AuthenticationError is a ConnectionError, and a server that lacks memory answers.
+    if isinstance(error, exceptions.AuthenticationError):
+        found = UsageError(
+            f"{name} wants another user or password: name the variable that holds it with "
+            "--password-env, or write redis://USER@HOST"
+        )
+    elif isinstance(error, exceptions.NoPermissionError):
+        found = UsageError(f"{name}: its user lacks a permission ({said})")
+    elif isinstance(error, exceptions.ReadOnlyError):
+        found = UsageError(f"{name} is a read-only replica: name its master")
+    elif isinstance(error, exceptions.OutOfMemoryError):
+        found = StoppedError(
+            f"{name} has no memory left; readers keep what they have. Raise maxmemory or free "
+            f"some, and {_GO_ON}"
+        )
+    elif isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError)):
+        if has_begun:
+            found = StoppedError(
+                f"{name} is gone ({said}); readers keep what they have. When it is back, {_GO_ON}"
+            )
+        else:
+            found = TargetError(f"{name} can't be reached ({said}); is it running?")
+    elif TAKEN in said:
+        found = StoppedError(f"{name}: another publication took over; readers keep what they have")
+    elif said.startswith("MISCONF"):
+        found = StoppedError(f"{name} refuses writes ({said}); mend it, and {_GO_ON}")
+    else:
+        found = TargetError(f"{name}: {said}; readers keep what they have")
+    return found

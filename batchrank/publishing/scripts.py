@@ -1,0 +1,157 @@
+"""What Redis does in one step: scripts in Lua, each with the namespace as its first argument.
+
+    NS:current            number of the generation that readers see
+    NS:next               number of the one that is written
+    NS:serial             the last number given
+    NS:generations        list of those that can be current, the newest first
+    NS:garbage            set of numbers whose entries are to be removed
+    NS:info:NUMBER        hash: identity, scheme, source, began, position, written, entries, …
+    NS:gen:NUMBER:KEY     an entry
+
+Each is written so that it may be sent again where its answer was lost.
+"""
+
+from __future__ import annotations
+
+TAKEN = "TAKEN"
+"""The first word of the error where another publication took over."""
+
+_DROP = """
+local function drop(number)
+  redis.call('SADD', ARGV[1] .. ':garbage', number)
+  redis.call('DEL', ARGV[1] .. ':info:' .. number)
+end
+"""
+_CHECK = f"""
+if redis.call('GET', ARGV[1] .. ':next') ~= ARGV[2] then
+  return redis.error_reply('{TAKEN} another publication took over')
+end
+"""
+
+# identity, scheme, source, evicted -> number, began (ms), position, written
+BEGIN = (
+    _DROP
+    + """
+local ns = ARGV[1]
+local number = redis.call('GET', ns .. ':next')
+if number and redis.call('HGET', ns .. ':info:' .. number, 'identity') ~= ARGV[2] then
+  drop(number)
+  number = false
+end
+if not number then
+  number = tostring(redis.call('INCR', ns .. ':serial'))
+  local now = redis.call('TIME')
+  redis.call('HSET', ns .. ':info:' .. number,
+    'identity', ARGV[2], 'scheme', ARGV[3], 'source', ARGV[4], 'evicted', ARGV[5],
+    'began', now[1] .. string.format('%03d', math.floor(now[2] / 1000)),
+    'position', -1, 'written', 0)
+  redis.call('SET', ns .. ':next', number)
+end
+local found = redis.call('HMGET', ns .. ':info:' .. number, 'began', 'position', 'written')
+return {number, found[1], found[2], found[3]}
+"""
+)
+
+# number, position before, position after, then key, value, end in ms or 0 -> written in total
+WRITE = (
+    _CHECK
+    + f"""
+local info = ARGV[1] .. ':info:' .. ARGV[2]
+local position = redis.call('HGET', info, 'position')
+if position == ARGV[4] then return redis.call('HGET', info, 'written') end
+if position ~= ARGV[3] then
+  return redis.error_reply('{TAKEN} another publication took over')
+end
+local prefix = ARGV[1] .. ':gen:' .. ARGV[2] .. ':'
+local count = 0
+for at = 5, #ARGV, 3 do
+  local done
+  if ARGV[at + 2] == '0' then
+    done = redis.call('SET', prefix .. ARGV[at], ARGV[at + 1], 'NX')
+  else
+    done = redis.call('SET', prefix .. ARGV[at], ARGV[at + 1], 'NX', 'PXAT', ARGV[at + 2])
+  end
+  if done then count = count + 1 end
+end
+redis.call('HSET', info, 'position', ARGV[4])
+return redis.call('HINCRBY', info, 'written', count)
+"""
+)
+
+# number, number of the current one, whether to copy, then keys -> live, covered
+CARRY = (
+    _CHECK
+    + """
+local old = ARGV[1] .. ':gen:' .. ARGV[3] .. ':'
+local new = ARGV[1] .. ':gen:' .. ARGV[2] .. ':'
+local live, covered = 0, 0
+for at = 5, #ARGV do
+  if redis.call('EXISTS', old .. ARGV[at]) == 1 then
+    live = live + 1
+    if ARGV[4] == '1' and redis.call('COPY', old .. ARGV[at], new .. ARGV[at]) == 1 then
+      covered = covered + 1
+    else
+      covered = covered + redis.call('EXISTS', new .. ARGV[at])
+    end
+  end
+end
+return {live, covered}
+"""
+)
+
+# number, entries, bytes: the switch. What was rolled back from can't come back later.
+SWITCH = (
+    _DROP
+    + """
+local ns = ARGV[1]
+if redis.call('GET', ns .. ':current') == ARGV[2] then return 1 end
+"""
+    + _CHECK
+    + """
+local current = redis.call('GET', ns .. ':current')
+while true do
+  local newest = redis.call('LINDEX', ns .. ':generations', 0)
+  if not newest or newest == current then break end
+  drop(redis.call('LPOP', ns .. ':generations'))
+end
+redis.call('HSET', ns .. ':info:' .. ARGV[2], 'entries', ARGV[3], 'bytes', ARGV[4])
+redis.call('LPUSH', ns .. ':generations', ARGV[2])
+redis.call('SET', ns .. ':current', ARGV[2])
+redis.call('DEL', ns .. ':next')
+return 1
+"""
+)
+
+# number
+DISCARD = (
+    _DROP
+    + _CHECK
+    + """
+drop(ARGV[2])
+return redis.call('DEL', ARGV[1] .. ':next')
+"""
+)
+
+# how many to keep, the current one among them
+PRUNE = (
+    _DROP
+    + """
+local list = ARGV[1] .. ':generations'
+local at = redis.call('LPOS', list, redis.call('GET', ARGV[1] .. ':current') or '')
+while at and redis.call('LLEN', list) > at + tonumber(ARGV[2]) do
+  drop(redis.call('RPOP', list))
+end
+return 1
+"""
+)
+
+# number of the current one -> the one before, which is current then
+ROLLBACK = """
+local ns = ARGV[1]
+local current = redis.call('GET', ns .. ':current')
+if current ~= ARGV[2] then return current end
+local at = redis.call('LPOS', ns .. ':generations', current)
+local before = at and redis.call('LINDEX', ns .. ':generations', at + 1)
+if before then redis.call('SET', ns .. ':current', before) end
+return before
+"""
