@@ -29,6 +29,7 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from batchrank.formats.sources.source import Source
 from batchrank.running.runner import Runner
 from batchrank.spec.jobspec import JobSpec
 from scripts.judge import JudgeConfig, JudgeServer
@@ -158,7 +159,7 @@ async def _run(folder: Path, source: Path, output: Path, urls: list[str], figure
     )
     runner = Runner(
         spec,
-        str(source),
+        Source(str(source)),
         str(output),
         fresh=False,
         retry_fallbacks=False,

@@ -30,7 +30,7 @@ def layer(holds: str, names: str, *, is_pure: bool = False) -> Layer:
 
 
 LAYERS = (
-    layer("the vocabulary", "__init__ errors hints values", is_pure=True),
+    layer("the vocabulary", "errors hints values version", is_pure=True),
     layer(
         "text, numbers and order",
         "answers entries fusion keys metrics prompts selection",
@@ -45,7 +45,8 @@ LAYERS = (
     layer("one window, one query, one job", "ranking"),
     layer("a run", "running"),
     layer("what runs are worth; the night around a run; who watches", "live measuring nightly"),
-    layer("the command line", "cli"),
+    layer("the command line; a program's own way in", "cli library"),
+    layer("what `import batchrank` gives", "__init__"),
     layer("the program", "__main__"),
 )
 HEIGHT = {name: height for height, one in enumerate(LAYERS) for name in one.names}

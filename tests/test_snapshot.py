@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from batchrank.errors import NoServerError
+from batchrank.formats.sources.source import Source
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import read_status, status_path, write_status
@@ -33,7 +34,7 @@ def _runner(folder: Path, server: JudgeServer, seen: list[Snapshot], **settings:
     )
     return Runner(
         spec,
-        str(source),
+        Source(str(source)),
         str(folder / "out.jsonl"),
         fresh=False,
         say=lambda text: None,

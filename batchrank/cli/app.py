@@ -15,12 +15,12 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_group
 
-from batchrank import __version__
 from batchrank.cli.commands import COMMANDS
 from batchrank.cli.streams import fill_descriptors
 from batchrank.errors import BatchrankError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
 from batchrank.formats.wording import one_line, quoted
+from batchrank.version import __version__
 
 
 class _Commands(TyperGroup):

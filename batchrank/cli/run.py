@@ -22,6 +22,7 @@ from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
 from batchrank.errors import BatchrankError, DiskError, StoreInUseError, UsageError
 from batchrank.logs import json_logs
+from batchrank.running.inputs import source_of
 from batchrank.running.results import default_output
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
@@ -158,7 +159,7 @@ async def _run(
 
         runner = Runner(
             spec,
-            source,
+            source_of(spec, source),
             output,
             fresh=fresh,
             retry_fallbacks=retry_fallbacks,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchrank.errors import BatchrankError, RejectedError
+from batchrank.formats.sources.source import Source
 from batchrank.measuring.runs import falling
 from batchrank.measuring.sampling import Sample
 from batchrank.metrics.evaluation import Scores
@@ -112,7 +113,7 @@ class Trials:
         output = self._sample.folder / "trial.jsonl"
         self._runner = runner = Runner(
             self.spec(values),
-            str(self._sample.file),
+            Source(str(self._sample.file)),
             str(output),
             fresh=fresh,
             most_calls=left,

@@ -8,15 +8,16 @@ from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from batchrank import __version__
 from batchrank.formats.wording import displayable
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
+from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Finished, GateState, Move, Snapshot, WindowCount
 from batchrank.running.trace import Done, Trace
 from batchrank.serving.endpoints import Pool
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery
+from batchrank.version import __version__
 
 _RECENT = 20
 _TOP = 10
@@ -39,7 +40,7 @@ class Recorder:
     """
 
     def __init__(
-        self, spec: JobSpec, source: str, output: str, queries: Collection[object]
+        self, spec: JobSpec, source: str, output: str | None, queries: Collection[object]
     ) -> None:
         self.progress = Progress()
         self.model: str | None = None
@@ -50,7 +51,7 @@ class Recorder:
         self._open = queries
         self._spec = spec
         self._source = displayable(source)
-        self._output = displayable(output)
+        self._output = displayable(output or NO_FILE)
         self._started = time.time()
         self._queries: Counter[QueryStatus] = Counter()
         self._recent: deque[_Noted] = deque(maxlen=_RECENT)

@@ -23,6 +23,8 @@ from batchrank.store.store import Store
 from batchrank.values import OutputFormat, RankedQuery
 
 _REJECTED = ".rejected"
+NO_FILE = "(no file)"
+"""What stands for the output of a run whose rankings are taken from the store."""
 
 
 def default_output(source: str, form: OutputFormat) -> str:

@@ -17,7 +17,7 @@ from batchrank.errors import (
     RejectedError,
 )
 from batchrank.formats.encoders.formats import make_encoder, output_format
-from batchrank.formats.sources.source import check_readable
+from batchrank.formats.sources.source import Source, check_readable
 from batchrank.formats.wording import displayable
 from batchrank.keys import short_hash
 from batchrank.logs import about
@@ -25,12 +25,12 @@ from batchrank.ranking.asker import Asker, Manner
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
-from batchrank.running.inputs import source_of
 from batchrank.running.inspection import as_document, inspected
 from batchrank.running.intake import Intake, NewQuery, Order
 from batchrank.running.night import deadline_of, hold_lock
 from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
+from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
 from batchrank.running.ticking import Ticking
@@ -66,18 +66,17 @@ class _Rerankers:
 
 
 class Runner:
-    """One run of one job over the input at `source` (`-` for stdin) into `output`.
+    """One run of one job over `source` into the file `output` (`-` for stdout, None for no file).
 
     `say` gets a sentence for each thing worth telling, `tick` a snapshot every second and one
-    at the end. The run
-    stops, resumable, before it makes more than `most_calls` calls for windows.
+    at the end. The run stops, resumable, before it makes more than `most_calls` calls for windows.
     """
 
     def __init__(
         self,
         spec: JobSpec,
-        source: str,
-        output: str,
+        source: Source,
+        output: str | None,
         *,
         fresh: bool,
         retry_fallbacks: bool = False,
@@ -87,7 +86,7 @@ class Runner:
     ) -> None:
         self._spec = spec
         self._selection = spec.selection
-        self._source = source_of(spec, source)
+        self._source = source
         self._output = output
         self._fresh = fresh
         self._again = retry_fallbacks
@@ -97,7 +96,7 @@ class Runner:
         self._stopping = Stopping()
         self._asker: Asker | None = None
         self._queries: set[asyncio.Task[None]] = set()
-        self._recorder = Recorder(spec, source, output, self._queries)
+        self._recorder = Recorder(spec, source.path, output, self._queries)
         self._intake: Intake | None = None
         self._pace = Pace(None)
         self._canaries: Canaries | None = None
@@ -177,7 +176,7 @@ class Runner:
                     job.key,
                     job.settings,
                     displayable(self._source.path),
-                    displayable(self._output),
+                    displayable(self._output or NO_FILE),
                     fresh=self._fresh,
                     deadline=deadline,
                 )

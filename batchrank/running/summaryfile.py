@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import orjson
 
-from batchrank import __version__
 from batchrank.errors import BatchrankError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.running.results import summary_name
 from batchrank.running.verdict import Report
+from batchrank.version import __version__
 
 
 def write_summary(output: str, outcome: Report | BatchrankError) -> None:

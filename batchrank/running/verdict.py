@@ -97,14 +97,14 @@ async def conclude(
     store: Store,
     run: Run,
     spec: JobSpec,
-    output: str,
+    output: str | None,
     *,
     stopped: BatchrankError | None,
     canaries: Canaries | None,
     intake: Intake,
     progress: Progress,
 ) -> Report:
-    """Judge what is there, and write it where it is good enough.
+    """Judge what is there, and write it where it is good enough; nowhere where `output` is None.
 
     Raises DiskError, StoreError, and UsageError where a gate can't be applied.
     """
@@ -154,7 +154,7 @@ async def conclude(
             reasons=[rejection.reason for rejection in found],
             examples=[example for rejection in found for example in rejection.examples],
         )
-    written = rejected_name(output) if report.exit_code else output
+    written = rejected_name(output) if output and report.exit_code else output
     if written is None:
         return report
     left_out = await _write(store, run, spec, written, intake)

@@ -138,6 +138,27 @@ async def latest_rankings(
     return {qid: (number, unpack(packed)) for qid, number, packed in rows}
 
 
+async def finished_lines(
+    store: Store, run: int, start: int, *, is_over: bool
+) -> list[tuple[int, RankedQuery]]:
+    """A run's output from the place `start` on, as far as it is ranked and at most a chunk.
+
+    While the run is not over a ranking that it is to try again is not ready.
+    """
+    rows = await store.select(
+        "SELECT position, line, packed, retry AND made_by <> run FROM lines "
+        "LEFT JOIN rankings ON rankings.key = lines.ranking "
+        "WHERE run = ? AND position >= ? ORDER BY position LIMIT 256",
+        (run, start),
+    )
+    found = []
+    for place, (position, line, packed, again) in enumerate(rows, start):
+        if position != place or packed is None or (again and not is_over):
+            break
+        found.append((line, unpack(packed)))
+    return found
+
+
 async def remember_output(store: Store, run: int, state: Mapping[str, object]) -> None:
     """Keep how the output of a run was left."""
     # Not orjson: a file may have a name that is no Unicode.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from batchrank.formats.sources.source import Source
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.spec.jobspec import JobSpec
@@ -28,4 +29,4 @@ def runner_of(spec: JobSpec, rows: list[Row], seen: list[Snapshot], *ticks: Any)
 
     source = written(folder / "in.jsonl", rows)
     output = str(folder / "out.jsonl")
-    return Runner(spec, str(source), output, fresh=False, say=lambda text: None, tick=tick)
+    return Runner(spec, Source(str(source)), output, fresh=False, say=lambda text: None, tick=tick)

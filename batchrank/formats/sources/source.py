@@ -20,7 +20,8 @@ class Source:
     """An input at `path` (`-` for standard input), and the files that belong to it.
 
     `form` None is told from the first bytes. `corpus` and `topics` hold the texts of a TREC run,
-    `run_file` the run of a BEIR folder.
+    `run_file` the run of a BEIR folder. `blocks`, where a program has its queries itself, are JSONL
+    lines as they come; `path` is then but a name for them.
     """
 
     path: str
@@ -28,11 +29,12 @@ class Source:
     corpus: Path | None = None
     topics: Path | None = None
     run_file: Path | None = None
+    blocks: Iterator[list[bytes]] | None = None
 
     @property
     def is_seekable(self) -> bool:
         """Whether it can be read more than once."""
-        return self.path != "-" and not Path(self.path).is_fifo()
+        return self.blocks is None and self.path != "-" and not Path(self.path).is_fifo()
 
 
 def read_queries(source: Source, limit: int | None = None) -> Iterator[list[RawLine]]:
@@ -43,12 +45,26 @@ def read_queries(source: Source, limit: int | None = None) -> Iterator[list[RawL
     that belongs to it can't be used; what is wrong with one query makes its line one that
     `parse_request` refuses.
     """
+    if source.blocks is not None:
+        yield from _numbered(source.blocks, limit)
+        return
     if (texts := _texts(source)) is not None:
         lines = runs.joined_lines(texts, limit)
         yield from in_blocks(lines, limit, quoted(texts.run))
         return
     with opened(source.path) as file:
         yield from in_blocks(_lines(source, file), limit, file.name)
+
+
+def _numbered(blocks: Iterator[list[bytes]], limit: int | None) -> Iterator[list[RawLine]]:
+    """Blocks as they come, since whoever makes them may wait for what becomes of the first."""
+    count = 0
+    for block in blocks:
+        kept = block if limit is None else block[: limit - count]
+        yield [RawLine(number, line) for number, line in enumerate(kept, count + 1)]
+        count += len(kept)
+        if count == limit:
+            return
 
 
 def check_readable(source: Source) -> None:
@@ -63,7 +79,12 @@ def check_readable(source: Source) -> None:
 def is_plain(source: Source) -> bool:
     """Whether the bytes of its lines are those of the file, so that they tell how far it is."""
     path = Path(source.path)
-    if source.path == "-" or path.suffix in (".gz", ".zst") or not path.is_file():
+    if (
+        source.blocks is not None
+        or source.path == "-"
+        or path.suffix in (".gz", ".zst")
+        or not path.is_file()
+    ):
         return False
     if source.form is not None:
         return source.form == "jsonl"

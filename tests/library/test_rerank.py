@@ -1,0 +1,139 @@
+"""A program's requests are ranked with the same guarantees as a file's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+import batchrank
+from batchrank import Document, JobSpec, Query, Request, Row
+from batchrank.errors import NoServerError, RejectedError, StoppedError, UsageError
+from scripts.judge import JudgeServer
+from tests.cli.running import gain, judge, requests, serving, windows
+
+ROWS = requests(queries=5, candidates=12)
+SPEC = JobSpec(window_size=6)
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with serving(judge(ROWS)) as running:
+        yield running
+
+
+def best(row: Row) -> list[str]:
+    return [document.docid for document in row.ranking[:3]]
+
+
+def expected(qid: str) -> list[str]:
+    """The three with the greatest gain: what a perfect judge puts on top."""
+    found = next(row for row in ROWS if row["query"]["qid"] == qid)
+    docids = [candidate["docid"] for candidate in found["candidates"]]
+    return sorted(docids, key=lambda docid: -gain(qid, docid))[:3]
+
+
+async def test_mappings_come_back_ranked_in_their_order(server: JudgeServer) -> None:
+    ranked = await batchrank.rerank(ROWS, base_url=server.url, spec=SPEC)
+    assert [row.qid for row in ranked] == [row["query"]["qid"] for row in ROWS]
+    assert [best(row) for row in ranked] == [expected(row["query"]["qid"]) for row in ROWS]
+    assert {row.status for row in ranked} == {"ok"}
+
+
+async def test_requests_of_its_own_kind_are_taken_whole(server: JudgeServer) -> None:
+    row = ROWS[0]
+    documents = tuple(
+        Document(one["docid"], one["doc"]["text"], score=one["score"]) for one in row["candidates"]
+    )
+    request = Request(Query(row["query"]["qid"], row["query"]["text"]), documents)
+    (ranked,) = await batchrank.rerank([request], base_url=server.url, spec=SPEC)
+    assert best(ranked) == expected("q1")
+    scores = {one.docid: one.first_stage_score for one in ranked.ranking}
+    assert scores == {document.docid: document.score for document in documents}
+
+
+async def test_a_stream_gives_rows_while_requests_still_come(server: JudgeServer) -> None:
+    first_is_back = asyncio.Event()
+
+    async def asked() -> AsyncIterator[dict[str, object]]:
+        yield ROWS[0]
+        await first_is_back.wait()
+        for row in ROWS[1:]:
+            yield row
+
+    seen = []
+    async for row in batchrank.rerank_stream(asked(), base_url=server.url, spec=SPEC):
+        seen.append(row.qid)
+        first_is_back.set()
+    assert seen == ["q1", "q2", "q3", "q4", "q5"]
+
+
+async def test_a_store_is_asked_before_a_model(tmp_path: Path, server: JudgeServer) -> None:
+    store = tmp_path / "kept.sqlite"
+    first = await batchrank.rerank(ROWS, base_url=server.url, store=store, spec=SPEC)
+    asked = len(windows(server))
+    again = await batchrank.rerank(ROWS, base_url=server.url, store=store, spec=SPEC)
+    assert len(windows(server)) == asked > 0
+    assert [row.ranking for row in again] == [row.ranking for row in first]
+
+
+async def test_what_is_left_early_goes_on_from_its_store(
+    tmp_path: Path, server: JudgeServer
+) -> None:
+    store = tmp_path / "kept.sqlite"
+    spec = SPEC.model_copy(update={"concurrency": 1})
+    stream = batchrank.rerank_stream(ROWS, base_url=server.url, store=store, spec=spec)
+    async with aclosing(stream):
+        async for row in stream:
+            assert row.qid == "q1"
+            break
+    left = {task.get_coro() for task in asyncio.all_tasks()} - {asyncio.current_task()}
+    await batchrank.rerank(ROWS, base_url=server.url, store=store, spec=spec)
+    assert len(left) <= 1
+    assert len(set(windows(server))) == len(windows(server))
+
+
+async def test_gates_hold() -> None:
+    bad_judge = judge(ROWS, malformed_rate=1.0, malformed=("empty",), sound_trials=True)
+    with serving(bad_judge) as bad, pytest.raises(RejectedError, match="windows"):
+        await batchrank.rerank(ROWS, base_url=bad.url, spec=SPEC)
+
+
+async def test_what_is_wrong_is_raised_as_what_it_is(tmp_path: Path, server: JudgeServer) -> None:
+    with pytest.raises(NoServerError):
+        await batchrank.rerank(ROWS, base_url="http://127.0.0.1:9", spec=SPEC)
+    with pytest.raises(UsageError, match="can't be written as JSON"):
+        await batchrank.rerank([{"query": object()}], base_url=server.url, spec=SPEC)
+    with pytest.raises(UsageError, match="nor a folder for it"):
+        await batchrank.rerank(ROWS, base_url=server.url, store=tmp_path / "no" / "where")
+
+
+async def test_a_failing_iterator_is_the_programs_own_error(server: JudgeServer) -> None:
+    def asked() -> Iterator[dict[str, object]]:
+        yield ROWS[0]
+        raise LookupError("the database is gone")
+
+    with pytest.raises(LookupError, match="the database is gone"):
+        await batchrank.rerank(asked(), base_url=server.url, spec=SPEC)
+
+
+async def test_a_request_that_can_not_be_used_is_a_failed_row(server: JudgeServer) -> None:
+    spec = SPEC.model_copy(update={"max_failed": 1.0})
+    ranked = await batchrank.rerank(
+        [ROWS[0], {"query": {"qid": "x"}}], base_url=server.url, spec=spec
+    )
+    assert [row.status for row in ranked] == ["ok", "failed"]
+    assert ranked[1].error is not None
+
+
+async def test_nothing_asked_is_nothing_ranked(server: JudgeServer) -> None:
+    assert await batchrank.rerank([], base_url=server.url, spec=SPEC) == []
+
+
+async def test_the_time_may_be_up(server: JudgeServer) -> None:
+    spec = SPEC.model_copy(update={"time_limit": "0s"})
+    with pytest.raises(StoppedError):
+        await batchrank.rerank(ROWS, base_url=server.url, spec=spec)
