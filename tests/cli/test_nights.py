@@ -111,7 +111,7 @@ def test_packed_files_and_pipes_are_ordered_too(
     assert done == [f"q{n}" for n in range(9, 0, -1)][: len(done)]
     assert done
     names = {path.name for path in tmp_path.iterdir()}
-    assert {name for name in names if not name.startswith(("in.", "store."))} == set()
+    assert {name for name in names if not name.startswith(("in.", "store.", "out."))} == set()
 
 
 def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
