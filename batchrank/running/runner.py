@@ -150,9 +150,10 @@ class Runner:
         spec = self._spec
         # What can't be used as given is said before a store is made or a model waited for.
         templates = await asyncio.to_thread(load_templates, spec)
+        if self._output is not None:
+            form = output_format(spec.output_format, self._output)
+            await asyncio.to_thread(make_encoder, form, "")  # its package is there
         # A pipe can be read only once.
-        form = output_format(spec.output_format, self._output)
-        await asyncio.to_thread(make_encoder, form, "")  # its package is there
         if await asyncio.to_thread(lambda: self._source.is_seekable):
             await asyncio.to_thread(check_readable, self._source)
         await asyncio.to_thread(is_there, spec.store)
