@@ -57,6 +57,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sample_server: JudgeServe
     _write_rows(folder / "queries.tsv", "\t", topics)
     beir = folder / "scifact"
     beir.mkdir()
+    shutil.copy(folder / "bm25.trec", beir / "bm25.trec")
     written(beir / "corpus.jsonl", [{"_id": one.docid, "text": one.text} for one in documents])
     queries = [{"_id": one.query.qid, "text": one.query.text} for one in requests]
     written(beir / "queries.jsonl", queries)
