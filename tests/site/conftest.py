@@ -18,6 +18,7 @@ from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.knowledge import read_knowledge
 from tests.cli.running import batchrank, serving, written
 from tests.conftest import ROOT
+from tests.publishing.servers import RedisServer, running_redis
 
 SAMPLE = ROOT / "jobs" / "sample.jsonl"
 QRELS = ROOT / "jobs" / "sample.qrels"
@@ -29,6 +30,13 @@ def sample_server() -> Iterator[JudgeServer]:
     """An Ollama that has the model of the docs and knows the sample."""
     known = read_knowledge(gains=QRELS, inputs=[SAMPLE])
     with serving(JudgeServer(JudgeConfig(kind="ollama", model=MODEL), known)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis to publish to."""
+    with running_redis(tmp_path_factory.mktemp("cache")) as server:
         yield server
 
 

@@ -14,6 +14,7 @@ from tests.cli.running import batchrank
 from tests.site.commands import PAGES, mentioned, shown, words
 
 SERVERS = r"http://gpu\d:\d+"
+CACHE = "redis://cache:6379/0"
 ELSEWHERE = {
     "--backend embedded": "`make demo` and tests/embedded run it, on weights of 253 MB",
 }
@@ -31,10 +32,14 @@ def judge_by_hand(desk: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_in_code_run(page: Path, desk: Path, sample_server: JudgeServer) -> None:
+def test_commands_in_code_run(
+    page: Path, desk: Path, sample_server: JudgeServer, request: pytest.FixtureRequest
+) -> None:
     for command in filter(runs_here, shown(page)):
         judge_by_hand(desk)
         there = re.sub(SERVERS, sample_server.url, command)
+        if CACHE in there:
+            there = there.replace(CACHE, request.getfixturevalue("cache_server").url)
         ended = batchrank(*words(there))
         assert ended.code == 0, f"{command}: {ended.err}{ended.out.decode()}"
 
