@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from batchrank.errors import LineError
 from batchrank.formats.atomic import AtomicFile
+from batchrank.formats.encoders.base import Record
 from batchrank.formats.encoders.formats import make_encoder
-from batchrank.formats.entries import read_entry
+from batchrank.formats.entries import read_record
 from batchrank.formats.sources.source import Source, read_queries
 from batchrank.values import OutputFormat
 
@@ -31,17 +32,22 @@ class Converted:
 def convert(source: Source, output: str, form: OutputFormat, limit: int | None) -> Converted:
     """Write the queries of a source to `output` (`-` for stdout), whole or not at all.
 
-    Lines that can't be used, or that the format can't hold, are left out. Raises UsageError as
-    `read_queries` and where a package is missing; DiskError.
+    The source may be batchrank's own output. Lines that can't be used, or that the format can't
+    hold, are left out. Raises UsageError as `read_queries` and where a package is missing;
+    DiskError.
     """
     found = Converted()
-    encoder = make_encoder(form, "")
+    encoder = make_encoder(form, "batchrank")
+    kind: type[Record] | None = None
     with AtomicFile(output) as file:
-        for block in read_queries(source, limit):
+        for block in read_queries(replace(source, results=True), limit):
             for line in block:
                 try:
-                    entry, warnings = read_entry(line.data)
-                    file.write(encoder.add(entry))
+                    record, warnings = read_record(line.data, line.number)
+                    kind = kind or type(record)
+                    if not isinstance(record, kind):
+                        raise LineError("shape", "A file holds requests or results, not both.")
+                    file.write(encoder.add(record))
                 except LineError as error:
                     found.left_out += 1
                     if found.left_out <= _NAMED:

@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from batchrank.formats.jsonline import load_line
+from batchrank.formats.ownrows import parse_row
 from batchrank.formats.requests import LISTS, TEXT_KEYS, docid_of, list_key, parse_request
+from batchrank.formats.rows import Row
 from batchrank.values import Document, Request
 
 _CANDIDATE = frozenset(("docid", "score", "doc", "title", "metadata", "embedding"))
@@ -62,6 +64,15 @@ def read_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
     if isinstance(query := line["query"], dict):
         extra |= {name: value for name, value in query.items() if name not in _QUERY}
     return Entry(parsed.request, list(found.values()), extra), parsed.warnings
+
+
+def read_record(data: bytes, number: int) -> tuple[Entry | Row, tuple[str, ...]]:
+    """An entry as `read_entry`, or the row of batchrank's own output that line `number` is."""
+    if b'"ranking"' in data:
+        line = load_line(data)
+        if isinstance(line, dict) and "ranking" in line and list_key(line) not in line:
+            return parse_row(line, number), ()
+    return read_entry(data)
 
 
 def _metadata(item: object, document: Document, implied: Container[str]) -> dict[str, Any]:

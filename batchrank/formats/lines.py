@@ -8,7 +8,7 @@ from itertools import islice
 
 from batchrank.errors import UsageError
 from batchrank.formats.opening import Opened, opened
-from batchrank.formats.sniff import refusal
+from batchrank.formats.sniff import OWN_OUTPUT, refusal
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of the longest line that is read; a longer one is cut and refused when it is parsed."""
@@ -45,9 +45,13 @@ def read_lines(source: str, limit: int | None = None) -> Iterator[list[RawLine]]
         yield from in_blocks(json_lines(file), limit, file.name)
 
 
-def json_lines(file: Opened) -> Iterator[RawLine]:
-    """The lines of a file that is JSONL; UsageError where it is not."""
-    if reason := refusal(file.head):
+def json_lines(file: Opened, *, results: bool = False) -> Iterator[RawLine]:
+    """The lines of a file that is JSONL; UsageError where it is not.
+
+    With `results` it may be batchrank's own output.
+    """
+    reason = refusal(file.head)
+    if reason is not None and not (results and reason == OWN_OUTPUT):
         raise UsageError(f"{file.name} {reason}.")
     for number, line in enumerate(split_lines(file.chunks), 1):
         if line and not line.isspace():

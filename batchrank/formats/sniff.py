@@ -41,6 +41,9 @@ _RUN_LINE = re.compile(rb"\S+\s+\S+\s+\S+\s+\d+\s+[-+.\deE]+\s+\S+")
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
+OWN_OUTPUT = "looks like batchrank's own output: give the file that it was made from"
+
+
 def refusal(head: bytes) -> str | None:
     """Say what a file looks like that begins with `head` and what to do; None if it may be JSONL.
 
@@ -63,7 +66,7 @@ def _refused_lines(lines: list[bytes]) -> str | None:
     if request is not None:
         if "ranking" not in request or "candidates" in request:
             return None
-        return "looks like batchrank's own output: give the file that it was made from"
+        return OWN_OUTPUT
     if first.startswith(b"{") and not _object(first) and lines[1:2] and lines[1][:1] == b'"':
         return (
             "looks like JSON spread over several lines, not a JSON object a line: "

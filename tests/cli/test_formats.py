@@ -162,6 +162,22 @@ def test_texts_of_another_input_are_not_taken(done: Shell, rows: list[Row], tmp_
     assert texts == {""}
 
 
+def test_an_output_is_converted_and_never_ranked(done: Shell, tmp_path: Path) -> None:
+    own, trec = tmp_path / "in.ranked.jsonl", tmp_path / "out.trec"
+    ended = batchrank("convert", own, trec)
+    assert (ended.code, "left out: line 2: " in ended.err) == (2, True)
+    # All but the tag, which names the model where a store says which.
+    exported = done.look("export", "--output-format", "trec").out.decode().splitlines()
+    lines = trec.read_text().splitlines()
+    assert [line.rsplit(" ", 1)[0] for line in lines] == [
+        line.rsplit(" ", 1)[0] for line in exported
+    ]
+    for name in ("out.csv", "out.parquet"):
+        batchrank("convert", own, tmp_path / name)
+        refused = done.run(tmp_path / name)
+        assert (refused.code, "own output" in refused.err) == (2, True)
+
+
 def test_convert_says_what_it_leaves_out(source: Path, tmp_path: Path) -> None:
     with source.open("ab") as file:
         file.write(b"{torn\n")

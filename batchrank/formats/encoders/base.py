@@ -16,7 +16,7 @@ Record = Entry | Row
 
 
 class Encoder(Protocol):
-    """Writes one file. All records of a file are of one kind."""
+    """Writes one file. All records of a file are entries, or all are rows."""
 
     def add(self, record: Record) -> bytes:
         """The bytes to write now, perhaps none; LineError where the format can't hold a record."""

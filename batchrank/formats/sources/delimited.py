@@ -11,11 +11,11 @@ import orjson
 from batchrank.errors import UsageError
 from batchrank.formats.lines import MAX_LINE, RawLine, split_lines
 from batchrank.formats.opening import Opened
-from batchrank.formats.sources.tables import Columns, NumberedRow, gathered
+from batchrank.formats.sources.tables import AnyColumns, NumberedRow, columns_of, gathered
 
 _TEXTS = ("qid", "query", "text")
 _NUMBERS = ("score", "weight")
-_JSON = ("metadata", "embedding", "extra")
+_JSON = ("metadata", "embedding", "extra", "windows", "error")
 _SEPARATORS = ("\t", ",", ";")
 
 
@@ -40,14 +40,14 @@ def separator_of_table(head: bytes) -> str | None:
         names = [name.strip().strip('"') for name in first.split(one)]
         if len(names) > 2:
             try:
-                Columns(names, "")
+                columns_of(names, "", results=True)
             except UsageError:
                 continue
             return one
     return None
 
 
-def delimited_lines(file: Opened, delimiter: str) -> Iterator[RawLine]:
+def delimited_lines(file: Opened, delimiter: str, *, results: bool) -> Iterator[RawLine]:
     """The queries of a table, quoted as RFC 4180 says, numbered by the line each begins in.
 
     An empty cell is no value, except as a text. Raises UsageError where the header can't be used
@@ -59,13 +59,15 @@ def delimited_lines(file: Opened, delimiter: str) -> Iterator[RawLine]:
         header = next(reader, None)
         if header is None:
             return
-        columns = Columns(header, file.name)
+        columns = columns_of(header, file.name, results=results)
         yield from gathered(_rows(reader, header, columns, file.name), columns)
     except csv.Error as error:
         raise UsageError(f"{file.name}, line {reader.line_num}: {error}") from error
 
 
-def _rows(reader: _Reader, header: list[str], columns: Columns, name: str) -> Iterator[NumberedRow]:
+def _rows(
+    reader: _Reader, header: list[str], columns: AnyColumns, name: str
+) -> Iterator[NumberedRow]:
     kinds = [columns.kind(column) for column in header]
     begin = reader.line_num + 1
     for cells in reader:

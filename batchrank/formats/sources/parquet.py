@@ -14,7 +14,14 @@ from batchrank.errors import DiskError, UsageError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.opening import Opened
 from batchrank.formats.requests import LISTS
-from batchrank.formats.sources.tables import Columns, NumberedRow, encoded, gathered
+from batchrank.formats.sources.tables import (
+    AnyColumns,
+    NumberedRow,
+    columns_of,
+    encoded,
+    gathered,
+    refuse_results,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +29,8 @@ if TYPE_CHECKING:
 _MAGIC = b"PAR1"
 _ROWS = 1024
 _NESTED_ROWS = 16
-_JSON = ("metadata", "extra")
+_JSON = ("metadata", "extra", "windows", "error")
+_RANKING = "ranking"
 _INDEX = "__index_level_"
 """How pandas names what was the index of a frame."""
 
@@ -32,7 +40,7 @@ def is_parquet(head: bytes) -> bool:
     return head.startswith(_MAGIC)
 
 
-def parquet_lines(file: Opened, path: str) -> Iterator[RawLine]:
+def parquet_lines(file: Opened, path: str, *, results: bool) -> Iterator[RawLine]:
     """The queries of a Parquet file, numbered by the row each begins in.
 
     A file that is packed or comes by a pipe is copied first, since its end is read before the rest.
@@ -44,11 +52,13 @@ def parquet_lines(file: Opened, path: str) -> Iterator[RawLine]:
         try:
             table = pq.ParquetFile(seekable)
             names = [name for name in table.schema_arrow.names if not name.startswith(_INDEX)]
-            if any(name in names for name in LISTS):
+            if _RANKING in names and not results:
+                raise refuse_results(file.name)
+            if any(name in names for name in (*LISTS, _RANKING)):
                 batches = table.iter_batches(_NESTED_ROWS, columns=names)
                 yield from _nested(batches)
                 return
-            columns = Columns(names, file.name)
+            columns = columns_of(names, file.name, results=results)
             batches = table.iter_batches(_ROWS, columns=names)
             yield from gathered(_rows(batches, columns), columns)
         except (pa.ArrowException, OSError) as error:
@@ -89,17 +99,16 @@ def _nested(batches: Iterator[pa.RecordBatch]) -> Iterator[RawLine]:
         for row in batch.to_pylist():
             number += 1
             line = _parsed(row)
-            key = next(key for key in LISTS if key in line)
-            line[key] = [
-                _parsed(item) if isinstance(item, dict) else item for item in line[key] or ()
-            ]
-            line.setdefault("candidates", line[key])
+            for key in (*LISTS, _RANKING):
+                if key in row:
+                    items = row[key] or ()
+                    line[key] = [_parsed(one) if isinstance(one, dict) else one for one in items]
             extra = line.pop("extra", None)
             yield RawLine(number, encoded({**extra, **line} if isinstance(extra, dict) else line))
 
 
-def _rows(batches: Iterator[pa.RecordBatch], columns: Columns) -> Iterator[NumberedRow]:
-    json_columns = [columns.named[what] for what in _JSON if what in columns.named]
+def _rows(batches: Iterator[pa.RecordBatch], columns: AnyColumns) -> Iterator[NumberedRow]:
+    json_columns = [name for name in columns.names if columns.kind(name) in _JSON]
     number = 0
     for batch in batches:
         for row in batch.to_pylist():

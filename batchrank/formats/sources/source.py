@@ -20,8 +20,9 @@ class Source:
     """An input at `path` (`-` for standard input), and the files that belong to it.
 
     `form` None is told from the first bytes. `corpus` and `topics` hold the texts of a TREC run,
-    `run_file` the run of a BEIR folder. `blocks`, where a program has its queries itself, are JSONL
-    lines as they come; `path` is then but a name for them.
+    `run_file` the run of a BEIR folder. With `results` it may be batchrank's own output, whose
+    lines only `read_record` understands. `blocks`, where a program has its queries itself, are
+    JSONL lines as they come; `path` is then but a name for them.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Source:
     corpus: Path | None = None
     topics: Path | None = None
     run_file: Path | None = None
+    results: bool = False
     blocks: Iterator[list[bytes]] | None = None
 
     @property
@@ -114,13 +116,14 @@ def _lines(source: Source, file: Opened) -> Iterator[RawLine]:
         case "json":
             return arrays.json_array_lines(file)
         case "csv":
-            return delimited.delimited_lines(file, delimited.separator(file.head))
+            separator = delimited.separator(file.head)
+            return delimited.delimited_lines(file, separator, results=source.results)
         case "tsv":
-            return delimited.delimited_lines(file, "\t")
+            return delimited.delimited_lines(file, "\t", results=source.results)
         case "parquet":
-            return parquet.parquet_lines(file, source.path)
+            return parquet.parquet_lines(file, source.path, results=source.results)
         case _:
-            return json_lines(file)
+            return json_lines(file, results=source.results)
 
 
 def _told(file: Opened) -> InputFormat:

@@ -12,6 +12,7 @@ from batchrank.errors import LineError, UsageError
 from batchrank.formats.jsonline import dump_line
 from batchrank.formats.lines import RawLine
 from batchrank.formats.requests import UNUSABLE
+from batchrank.formats.sniff import OWN_OUTPUT
 from batchrank.formats.wording import listed
 
 NumberedRow = tuple[int, Mapping[str, Any]]
@@ -29,6 +30,8 @@ _NAMES = {
     "extra": ("extra",),
 }
 _NEEDED = ("qid", "query", "docid")
+_PLACE = ("docid", "rank", "score", "first_stage_rank", "first_stage_score", "filtered")
+_RESULT = frozenset(("qid", "docid", "rank", "first_stage_rank", "status"))
 
 
 class Columns:
@@ -51,6 +54,11 @@ class Columns:
                     f"{where} has no column {what} ({' or '.join(_NAMES[what])}), only "
                     f"{listed(names)}; expected one row a candidate: qid, query, docid, score, text"
                 )
+        if not {"text", "title"} & self.named.keys():
+            raise UsageError(
+                f"{where} has no column text ({' or '.join(_NAMES['text'])}), only {listed(names)}"
+            )
+        self.names = names
         self._kinds = {name: what for what, name in self.named.items()}
         self._others = [name for name in names if name not in self.named.values()]
 
@@ -98,7 +106,45 @@ class Columns:
         return candidate
 
 
-def gathered(rows: Iterable[NumberedRow], columns: Columns) -> Iterator[RawLine]:
+class ResultColumns:
+    """The columns of batchrank's own results, which are named as their fields."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def kind(self, name: str) -> str | None:
+        """The name itself, so that JSON is known."""
+        return name if name not in _PLACE else None
+
+    def qid(self, row: Mapping[str, Any]) -> object:
+        """The qid of a row."""
+        return row["qid"]
+
+    def line(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The result that the rows of one query make."""
+        places = [{name: row[name] for name in _PLACE if row.get(name) is not None} for row in rows]
+        own = {name: value for name, value in rows[0].items() if name not in _PLACE}
+        return {**own, "ranking": places}
+
+
+AnyColumns = Columns | ResultColumns
+
+
+def columns_of(names: Sequence[str], where: str, *, results: bool) -> AnyColumns:
+    """The columns of a table of requests, or of results where they are welcome; UsageError."""
+    if not set(names) >= _RESULT:
+        return Columns(names, where)
+    if not results:
+        raise refuse_results(where)
+    return ResultColumns(names)
+
+
+def refuse_results(where: str) -> UsageError:
+    """The error of a table of batchrank's results where queries are expected."""
+    return UsageError(f"{where} {OWN_OUTPUT}.")
+
+
+def gathered(rows: Iterable[NumberedRow], columns: AnyColumns) -> Iterator[RawLine]:
     """A line for each stretch of rows with one qid, with the number of its first row."""
     for _, stretch in groupby(rows, key=lambda numbered: columns.qid(numbered[1])):
         numbers, found = zip(*stretch, strict=True)
@@ -110,7 +156,8 @@ def gathered(rows: Iterable[NumberedRow], columns: Columns) -> Iterator[RawLine]
 
 def encoded(line: Mapping[str, Any]) -> bytes:
     """A line as JSON. What JSON has no word for becomes text, NaN stays what it is."""
-    scores = [one.get("score") for one in line["candidates"] if isinstance(one, dict)]
+    candidates = line.get("candidates", ())
+    scores = [one.get("score") for one in candidates if isinstance(one, dict)]
     if all(not isinstance(score, float) or isfinite(score) for score in scores):
         return dump_line(line).rstrip(b"\n")
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str).encode()

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from batchrank.errors import LineError
+from batchrank.errors import LineError, UsageError
 from batchrank.formats.convert import Converted, convert
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.entries import canonical, read_entry
@@ -210,3 +210,59 @@ def test_every_text_of_a_candidate_is_kept(tmp_path: Path) -> None:
     ]
     with pytest.raises(LineError):
         read_entry(b"{}")
+
+
+PLACES = st.fixed_dictionaries(
+    {"docid": SOLID, "rank": st.integers(1, 99), "first_stage_rank": st.integers(1, 99)}
+    | {"score": st.integers(1, 99), "first_stage_score": st.none() | st.floats(-9, 9)},
+    optional={"filtered": SOLID},
+)
+COUNTS = st.integers(0, 2**40)
+RESULTS: st.SearchStrategy[list[Line]] = st.lists(
+    st.fixed_dictionaries(
+        {"qid": SOLID, "query": SOLID, "status": st.sampled_from(["ok", "degraded"])}
+        | {"ranking": st.lists(PLACES, min_size=1, max_size=3)}
+        | {"windows": st.fixed_dictionaries({"ok": COUNTS, "error": COUNTS}), "calls": COUNTS}
+        | {"prompt_tokens": COUNTS, "completion_tokens": COUNTS}
+        | {"model": SOLID, "template": SOLID},
+        optional={
+            "reduced": st.just(value=True),
+            "incremental": st.just(value=True),
+            "error": st.fixed_dictionaries({"kind": SOLID, "message": SOLID, "line": COUNTS}),
+        },
+    ),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda row: str(row["qid"]),
+)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv", "parquet", "parquet-nested"])
+@given(RESULTS)
+@settings(max_examples=20)
+def test_results_come_back_too(folder: Path, form: OutputFormat, rows: list[Line]) -> None:
+    out, found = converted(folder, rows, form, f"results.{READ_BACK[form][0]}")
+    assert (found.queries, found.left_out) == (len(rows), 0), found.reasons
+    again = folder / "again.jsonl"
+    assert convert(Source(str(out)), str(again), "jsonl", None).left_out == 0
+    assert [json.loads(one) for one in again.read_bytes().splitlines()] == rows
+    # As an input it is refused as a whole; an array is not looked into, its elements are refused.
+    with pytest.raises((UsageError, LineError), match=r'own output|There is no "candidates"'):
+        said(Source(str(out), READ_BACK[form][1]))
+
+
+def test_a_result_that_is_none_is_left_out(tmp_path: Path) -> None:
+    odd = [{"query": "a", "qid": "q", "ranking": 7}, line("q1", "d1")]
+    _, found = converted(tmp_path, odd, "csv", "out.csv")
+    assert found.reasons == ["line 1: The result can't be read: status: Field required."]
+    good: Line = {
+        "qid": "q",
+        "query": "a",
+        "status": "ok",
+        "windows": {},
+        "model": "m",
+        "template": "t",
+    }
+    good |= {"ranking": [], "calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+    _, found = converted(tmp_path, [good, line("q1", "d1")], "jsonl", "out.jsonl")
+    assert found.reasons == ["line 2: A file holds requests or results, not both."]
