@@ -37,7 +37,7 @@ check: $(VENV)/.developing  ## lint, formatting and types
 	$(BIN)/mypy
 
 bench: $(VENV)/.developing  ## measure every target of speed and size, with plots (25 min)
-	$(BIN)/python scripts/bench.py --json bench.json --plots docs/img
+	$(BIN)/python scripts/bench.py --json docs/img/figures.json --plots docs/img
 
 site: $(VENV)/.developing  ## build the site of docs/ into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q

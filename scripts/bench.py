@@ -3,8 +3,8 @@
     python scripts/bench.py                                  # every case once, at full size
     python scripts/bench.py --size 0.1                       # a tenth of the queries
     python scripts/bench.py --case 16x50ms --runs 3          # one case; medians of three runs
-    python scripts/bench.py --json bench.json --plots docs/img
-    python scripts/bench.py --redraw bench.json --plots docs/img    # no measuring
+    python scripts/bench.py --json F.json --plots FOLDER
+    python scripts/bench.py --redraw F.json --plots FOLDER    # no measuring
 
 The table says `pass` or `FAIL` for what has a target; exit code 1 where one was missed.
 What counts is the ratio of two measurements of one run: machines differ and are noisy.
@@ -47,6 +47,7 @@ def main() -> None:
             rows.append(measure(case, given.size, given.runs, given.folder))
             print(f"{case}: {rows[-1].about}", file=sys.stderr)
             if given.json:
+                given.json.parent.mkdir(parents=True, exist_ok=True)
                 save(given.json, rows)
     print(table(rows))
     if given.plots:
