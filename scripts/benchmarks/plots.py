@@ -14,7 +14,7 @@ from scripts.benchmarks.figures import Row
 from scripts.benchmarks.slots import CASES
 
 _GREY = "#808080"
-_COLOURS = ("#2f81f7", "#d9822b", "#2da160", "#b35fd0")
+_COLOURS = ("#2f81f7", "#d9822b")
 _STYLE: Any = {
     "font.size": 9,
     "svg.fonttype": "none",
@@ -90,13 +90,6 @@ def _memory(axes: Axes, row: Row) -> None:
 
 def _delta(axes: Axes, row: Row) -> None:
     for (name, curve), colour in zip(row.curves.items(), _COLOURS, strict=False):
-        axes.plot(
-            [x for x, _ in curve],
-            [y for _, y in curve],
-            marker="o",
-            color=colour,
-            label=f"judge: {name}",
-        )
+        axes.plot([x for x, _ in curve], [y for _, y in curve], "o-", color=colour, label=name)
     axes.axhline(0.2, linestyle=":", color=_GREY, label="target at 5")
-    axes.set(xlabel="candidates changed, of 100", ylabel="calls / a full night's")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="candidates changed, of 100", ylabel="calls / a full night's", ylim=(0, 1.05))
