@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from batchrank.formats.lines import read_lines
@@ -112,7 +112,8 @@ def seconds_to_first_call(folder: Path, queries: int) -> float:
     """From the start of a process to its first call, where half of its lines are finished.
 
     The first run reads the second half first and is stopped when that is done; the run that goes on
-    reads the lines in their order, so that its first line is open work.
+    reads the lines in their order, so that its first line is open work. `queries` is at least 200:
+    a pipe is read in blocks of 1 MB.
     """
     source, store = folder / f"{queries}.jsonl", folder / "half.sqlite"
     half = queries // 2
@@ -120,12 +121,13 @@ def seconds_to_first_call(folder: Path, queries: int) -> float:
     with server("null_server.py") as url:
         command = batchrank("run", "-", *options, "--base-url", url)
         with _started(command, stdin=subprocess.PIPE) as process:
-            feeding = threading.Thread(target=_feed, args=(process, _halves_swapped(source, half)))
+            feeding = threading.Thread(target=_feed, args=(process, _first_line_last(source, half)))
             feeding.start()
             while stats(url)[0] < half * WINDOWS:
                 time.sleep(_POLL_SECONDS)
             process.send_signal(signal.SIGTERM)
-            _expect_stopped(process)
+            if process.wait() != 75:
+                raise SystemExit(f"exit {process.returncode} where a clean stop was expected")
             feeding.join()
     with server("null_server.py") as url:
         command = batchrank("run", str(source), *options, "--base-url", url)
@@ -135,7 +137,7 @@ def seconds_to_first_call(folder: Path, queries: int) -> float:
             while (first := stats(url)[1]) is None and time.time() < until:
                 time.sleep(_POLL_SECONDS)
             process.send_signal(signal.SIGTERM)
-            _expect_stopped(process)
+            process.wait()  # a small job may have ended meanwhile
     if first is None:
         raise SystemExit(f"no call within {_START_SECONDS:g} s")
     return first - began
@@ -153,20 +155,23 @@ def _started(command: list[str], stdin: int | None = None) -> subprocess.Popen[b
     return subprocess.Popen(command, cwd=ROOT, stdin=stdin, stdout=quiet, stderr=quiet)
 
 
-def _expect_stopped(process: subprocess.Popen[bytes]) -> None:
-    if process.wait() != 75:
-        raise SystemExit(f"exit {process.returncode} where a clean stop was expected")
-
-
-def _halves_swapped(source: Path, half: int) -> Iterator[bytes]:
-    with source.open("rb") as whole, source.open("rb") as head:
-        yield from chain(islice(whole, half, None), islice(head, half))
+def _first_line_last(source: Path, half: int) -> Iterator[bytes]:
+    """The lines of the second half, those of the first, and of these the first line last."""
+    with source.open("rb") as whole:
+        yield from islice(whole, half, None)
+    with source.open("rb") as whole:
+        first = next(whole)
+        yield from islice(whole, half - 1)
+    yield first
 
 
 def _feed(process: subprocess.Popen[bytes], lines: Iterator[bytes]) -> None:
+    """Write lines, and leave the pipe open, so that there is always more to come."""
     assert process.stdin is not None
     try:
         with process.stdin as pipe:
             pipe.writelines(lines)
+            pipe.flush()
+            process.wait()
     except BrokenPipeError:
         return  # it was stopped before it had read all
