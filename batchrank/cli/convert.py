@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,8 @@ from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
 from batchrank.formats.convert import convert
 from batchrank.formats.encoders.formats import output_format
+from batchrank.formats.holdings import Holding
+from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import counted
 from batchrank.running.inputs import source_of
 from batchrank.spec.loading import load_spec
@@ -41,11 +42,10 @@ def convert_command(
     """
     texts = {"corpus": corpus, "topics": topics, "run_file": run_file, "limit": limit}
     spec = load_spec(None, {"format": from_, "output_format": to, **texts})
-    given = {"the corpus": corpus, "the topics": topics, "the run": run_file}
-    reads = {what: path for what, path in given.items() if path is not None}
-    check_output(output, {"the input": Path("/dev/stdin" if queries == "-" else queries), **reads})
+    source = source_of(spec, queries)
+    check_output(output, files_of(source), (Holding.QUERIES,))
     form = output_format(spec.output_format, output)
-    found = convert(source_of(spec, queries), output, form, spec.limit)
+    found = convert(source, output, form, spec.limit)
     talk = Talk()
     if form == "trec":
         talk.say("a TREC run holds qids, docids and scores alone: the texts are left out")

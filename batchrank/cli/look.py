@@ -129,8 +129,8 @@ def export(
       batchrank export --output-format rankllm --texts queries.jsonl -o tonight.jsonl
     """
     spec = load_spec(None, {"output_format": form})
-    check_export(output, store)
     written = output_format(spec.output_format, output)
+    check_export(output, store, written)
     if history and not written.startswith("rankllm"):
         raise UsageError("--invocations-history goes with --output-format rankllm or rankllm-json")
     source = None if texts is None else Source(texts)

@@ -9,11 +9,15 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from batchrank.errors import UsageError
+from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.holdings import Holding, holding
+from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import quoted
+from batchrank.running.inputs import source_of
 from batchrank.running.results import rejected_name, summary_name
 from batchrank.running.status import status_path
 from batchrank.spec.jobspec import JobSpec
+from batchrank.values import OutputFormat
 
 _BESIDE = ("-wal", "-shm", "-journal", ".lock")
 
@@ -30,7 +34,7 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     kept = {**reads, **stored}
     for name in writes:
         if name is not None:
-            check_output(name, kept)
+            check_output(name, kept, _replaced(output_format(spec.output_format, output)))
     if (textfile := spec.metrics_textfile) is not None:
         results = {f"the run's {name}": Path(name) for name in writes if name not in (None, "-")}
         check_output(str(textfile), {**kept, **results}, flag="--metrics-textfile")
@@ -42,9 +46,14 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
                 )
 
 
-def check_export(output: str, store: Path) -> None:
+def check_export(output: str, store: Path, form: OutputFormat) -> None:
     """See that an export does not write to its store; raises UsageError."""
-    check_output(output, stored_files(store))
+    check_output(output, stored_files(store), _replaced(form))
+
+
+def _replaced(form: OutputFormat) -> tuple[Holding, ...]:
+    """What an earlier result in the same format looks like."""
+    return (Holding.QUERIES,) if form in HOLDS_TEXTS else ()
 
 
 def check_output(
@@ -85,16 +94,12 @@ def check_output(
 
 def _read(spec: JobSpec, source: str, job: Path | None) -> Iterator[tuple[str, Path]]:
     """What a run reads: what it is, and where."""
-    # A file that is redirected to standard input can be destroyed like any other.
-    yield "the input", Path("/dev/stdin" if source == "-" else source)
+    yield from files_of(source_of(spec, source)).items()
     templates = {stage.template for stage in spec.stages if stage.template is not None}
     others = {
         "the job spec": job,
         "the file of --gate-qrels": spec.gate_qrels,
         "the model": spec.model_path,
-        "the corpus": spec.corpus,
-        "the file of topics": spec.topics,
-        "the first stage's run": spec.run_file,
         **{f"the template {name}": Path(name) for name in templates if Path(name).is_file()},
     }
     yield from ((what, path) for what, path in others.items() if path is not None)

@@ -48,7 +48,7 @@ def holding(path: Path) -> Holding | None:
             if path.suffix == ".toml":
                 return Holding.SETTINGS if file.head.strip() else None
             if is_parquet(file.head):
-                return Holding.QUERIES
+                return _in_queries(path)
         return _in_lines(path)
     except UsageError:
         return None
@@ -65,6 +65,11 @@ def _in_lines(path: Path) -> Holding | None:
             rows = chain([row], map(_object, lines))
             graded = any(one.get("corrected") is not None for one in rows)
             return Holding.GRADES if graded else None
+    return _in_queries(path)
+
+
+def _in_queries(path: Path) -> Holding | None:
+    """Whether there is a query that could be ranked; UsageError where it is a table of rankings."""
     block = next(read_queries(Source(str(path)), _LOOKED_AT), [])
     return Holding.QUERIES if any(_is_request(line.data) for line in block) else None
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import get_args
 
 import orjson
 import pandas as pd
 import pytest
 
+from batchrank.formats.encoders.formats import ending
+from batchrank.values import OutputFormat
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import Row, batchrank, docids, rows_of, written
@@ -76,9 +80,11 @@ def test_no_output_is_one_of_the_files_that_are_read(
 ) -> None:
     folder = beir(tmp_path / "beir", rows)
     texts = ("--corpus", folder / "corpus.jsonl", "--topics", folder / "queries.jsonl")
-    for command in (("convert", folder / "bm25.trec", folder / "corpus.jsonl", *texts),):
-        ended = batchrank(*command)
+    for read in ((folder / "bm25.trec", *texts), (folder,)):
+        ended = batchrank("convert", *read, folder / "corpus.jsonl")
         assert (ended.code, "is the corpus" in ended.err) == (2, True)
+    ended = shell.run(folder, "-o", folder / "bm25.trec")
+    assert (ended.code, "is the first stage's run" in ended.err) == (2, True)
     ended = shell.run(folder / "bm25.trec", *texts, "-o", folder / "queries.jsonl")
     assert (ended.code, "is the file of topics" in ended.err) == (2, True)
 
@@ -154,6 +160,21 @@ def test_a_run_writes_the_texts_of_its_input(shell: Shell, source: Path, tmp_pat
     assert "texts of" not in ended.err
 
 
+@pytest.mark.parametrize("form", get_args(OutputFormat))
+def test_the_next_night_replaces_what_the_last_one_wrote(
+    done: Shell, rows: list[Row], source: Path, tmp_path: Path, form: OutputFormat
+) -> None:
+    out = tmp_path / f"out.{ending(form)}"
+    for night in (rows[:2], rows):
+        written(source, night)
+        ended = done.run(source, "--output-format", form, "-o", out)
+        assert ended.code == 0, ended.err
+    assert done.look("export", "--output-format", form, "-o", out).code == 0
+    copy = tmp_path / f"copy.{ending(form)}"
+    for _ in range(2):
+        assert batchrank("convert", source, copy, "--to", form).code == 0
+
+
 def test_texts_of_another_input_are_not_taken(done: Shell, rows: list[Row], tmp_path: Path) -> None:
     other = written(tmp_path / "other.jsonl", [rows[1], rows[0]])
     ended = done.look("export", "--output-format", "rankgpt", "--texts", other)
@@ -219,6 +240,26 @@ def test_convert_refuses_in_its_own_words(
     ended = batchrank("convert", source, tmp_path / "out", *arguments)
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert said in ended.err
+
+
+def test_parquet_without_its_package_is_refused_before_anything_is_asked(
+    shell: Shell,
+    source: Path,
+    server: JudgeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = tmp_path / "in.parquet"
+    assert batchrank("convert", source, table).code == 0
+    kept = shell.run(source, "-o", table)
+    assert (kept.code, "holds queries with candidates" in kept.err) == (2, True)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    runs = (shell.run(source, "-o", tmp_path / "out.parquet"), shell.run(table))
+    for ended in (*runs, batchrank("convert", source, tmp_path / "out.parquet")):
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert "pip install 'batchrank[parquet]'" in ended.err
+    assert server.calls == []
+    assert not shell.store.exists()
 
 
 def test_history_goes_with_rankllm(done: Shell) -> None:

@@ -30,6 +30,7 @@ GRADED = orjson.dumps(LABEL) + b"\n" + orjson.dumps({**LABEL, "corrected": 2}) +
 
 WRITERS: dict[str, list[str]] = {
     "run": ["in.jsonl", "--store", "store.sqlite", "-o", "{}"],
+    "convert": ["in.jsonl", "{}"],
     "export": ["--store", "store.sqlite", "-o", "{}"],
     "tune": ["in.jsonl", "--qrels", "judged.qrels", "-o", "{}"],
     "label": ["in.jsonl", "-o", "{}"],
@@ -40,6 +41,8 @@ WRITERS: dict[str, list[str]] = {
     "publish parquet": ["store.sqlite", "parquet:{}"],
 }
 """How each command that writes a file is called; {} is its name. A command may have several."""
+REPLACED = {"convert": {Holding.QUERIES}}
+"""What a command writes itself, and so replaces."""
 ELSEWHERE = {"systemd-unit": "writes two new files into a folder and replaces none"}
 
 
@@ -95,7 +98,7 @@ def test_what_a_person_made_is_not_written_over(
     folder: Path, source: Path, server: JudgeServer, command: str
 ) -> None:
     calls = len(server.calls)
-    for held in Holding:
+    for held in set(Holding) - REPLACED.get(command, set()):
         path = made(folder, held, source.read_bytes())
         before = path.read_bytes()
         ended = called(command, path.name)
@@ -165,7 +168,6 @@ def test_a_store_takes_no_other_program_s_file_for_its_lock(folder: Path, comman
         (b"\xef\xbb\xbfq1 0 d1 1\n", Holding.JUDGEMENTS),
         (b'[{"qid": "q", "query": "t", "candidates": ["a"]}]', Holding.QUERIES),
         (b"qid,query,docid,text\nq,t,d,x\n", Holding.QUERIES),
-        (b"PAR1", Holding.QUERIES),
         (b"plain,words\n", None),
         (b'{broken\n{"qid": "q", "query": "t", "candidates": ["a"]}', Holding.QUERIES),
     ],

@@ -27,7 +27,7 @@ _NAMES: dict[OutputFormat, str] = {
     "parquet-nested": "parquet",
 }
 HOLDS_TEXTS = frozenset(("rankllm", "rankllm-json", "rankgpt"))
-"""Formats whose results hold the documents' texts."""
+"""Formats whose results hold the documents' texts, and so look like queries with candidates."""
 
 
 def output_format(given: OutputFormat | None, path: str) -> OutputFormat:

@@ -78,6 +78,16 @@ def check_readable(source: Source) -> None:
         next(in_blocks(_lines(source, file), 1, file.name))
 
 
+def files_of(source: Source) -> dict[str, Path]:
+    """Every file that is read, by what it is in messages; UsageError where one is not named."""
+    # A file that is redirected to standard input can be destroyed like any other.
+    files = {"the input": Path("/dev/stdin" if source.path == "-" else source.path)}
+    if (texts := _texts(source)) is not None:
+        files |= {"the corpus": texts.corpus, "the file of topics": texts.topics}
+        files["the first stage's run"] = texts.run
+    return files
+
+
 def is_plain(source: Source) -> bool:
     """Whether the bytes of its lines are those of the file, so that they tell how far it is."""
     path = Path(source.path)
@@ -89,9 +99,9 @@ def is_plain(source: Source) -> bool:
     ):
         return False
     if source.form is not None:
-        return source.form == "jsonl"
+        return source.form in ("jsonl", "json")
     with opened(source.path) as file:
-        return _told(file) == "jsonl"
+        return _told(file) in ("jsonl", "json")
 
 
 def _texts(source: Source) -> Texts | None:

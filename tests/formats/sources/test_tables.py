@@ -160,8 +160,9 @@ def test_rankgpt_hits_are_read_from_lines_and_arrays(tmp_path: Path) -> None:
             assert raised.value.kind == "qid"
 
 
-def test_only_plain_jsonl_tells_by_its_size_how_far_it_is(tmp_path: Path) -> None:
+def test_only_plain_json_tells_by_its_size_how_far_it_is(tmp_path: Path) -> None:
     assert is_plain(table(tmp_path, '{"query": "a"}\n', "in.jsonl"))
+    assert is_plain(table(tmp_path, '[{"query": "a"}]', "in.json"))
     assert not is_plain(table(tmp_path, f"{HEADER}\n"))
     assert not is_plain(Source("-"))
 
