@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import datetime
 from typing import Protocol
 
 
@@ -14,8 +13,8 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds that never jump, from any beginning."""
 
-    def today(self) -> datetime:
-        """The date and time of day on the wall, local."""
+    def wall(self) -> float:
+        """The time on the wall, in seconds since the epoch; it jumps where the clock is set."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""
@@ -28,9 +27,9 @@ class SystemClock:
         """See `Clock.now`."""
         return time.monotonic()
 
-    def today(self) -> datetime:
-        """See `Clock.today`."""
-        return datetime.now().astimezone()
+    def wall(self) -> float:
+        """See `Clock.wall`."""
+        return time.time()
 
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""

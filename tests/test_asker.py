@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -109,8 +108,8 @@ class FastClock:
     def now(self) -> float:
         return self.seconds
 
-    def today(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
+    def wall(self) -> float:
+        return self.seconds
 
     async def sleep(self, seconds: float) -> None:
         if self.stands_still:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time as time_zone
 from datetime import UTC, datetime, time, timedelta
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,14 @@ from hypothesis import strategies as st
 
 from batchrank.errors import UsageError
 from batchrank.spec import deadline
-from batchrank.spec.deadline import Night, Pace, next_deadline, parse_clock, parse_duration
+from batchrank.spec.deadline import (
+    Night,
+    Pace,
+    WorkClock,
+    next_deadline,
+    parse_clock,
+    parse_duration,
+)
 
 HOUR = 3600.0
 EVENING = datetime(2026, 11, 30, 23, 0).astimezone().timestamp()
@@ -59,12 +68,43 @@ def test_the_next_six_o_clock_is_tomorrow_s_or_today_s() -> None:
 def test_a_deadline_belongs_to_its_night() -> None:
     six = parse_clock("6:00")
     night = Night(EVENING, EVENING + 7 * HOUR)
-    for hours in (7, 8, 15, 22):
+    for hours in (7, 8, 15, 18.9):
         assert next_deadline(six, EVENING + hours * HOUR, night) == night.deadline
-    # The next evening, an hour early, begins another night.
-    assert next_deadline(six, EVENING + 23 * HOUR, night) == EVENING + 31 * HOUR
+    # In the next evening begins another night, also where this one began late.
+    for begun in (EVENING, EVENING + 4 * HOUR):
+        night = Night(begun, EVENING + 7 * HOUR)
+        assert next_deadline(six, EVENING + 19 * HOUR, night) == EVENING + 31 * HOUR
+    # A night of more than half a day ends a day after it began, an hour early.
+    long = Night(EVENING - 6 * HOUR, EVENING + 7 * HOUR)
+    assert next_deadline(six, EVENING + 16.9 * HOUR, long) == long.deadline
+    assert next_deadline(six, EVENING + 17 * HOUR, long) == EVENING + 31 * HOUR
     # Who asks for another time means another night.
     assert next_deadline(time(9), EVENING + 8 * HOUR, night) == EVENING + 10 * HOUR
+
+
+def test_the_night_in_which_clocks_change_is_no_exception(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time_zone.tzset()
+    try:
+        for day in (datetime(2026, 3, 7), datetime(2026, 10, 31)):  # noqa: DTZ001 - local
+            # A job of every day at 17:00:02; the day after it starts a second earlier.
+            begun = (day + timedelta(hours=17, seconds=2)).timestamp()
+            now = (day + timedelta(hours=41, seconds=1)).timestamp()
+            due = next_deadline(parse_clock("06:00"), begun, None)
+            assert due == (day + timedelta(hours=30)).timestamp()
+            night = Night(begun, due)
+            assert next_deadline(parse_clock("06:00"), due + HOUR, night) == due
+            later = (day + timedelta(hours=54)).timestamp()
+            assert next_deadline(parse_clock("06:00"), now, night) == later
+        # 02:30 is left out that night, and still the deadline of it.
+        skipped = (datetime(2026, 3, 8) + timedelta(hours=3, minutes=30)).timestamp()  # noqa: DTZ001
+        night = Night(skipped - HOUR, skipped)
+        assert next_deadline(parse_clock("02:30"), skipped + HOUR, night) == skipped
+    finally:
+        monkeypatch.undo()
+        time_zone.tzset()
 
 
 @given(
@@ -130,3 +170,17 @@ def test_a_job_is_behind_at_the_pace_so_far(clock: Time) -> None:
     assert pace.left == 90
     assert not pace.misses(90)
     assert pace.misses(91)
+
+
+def test_a_clock_that_is_paused_stands_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much time passes between two looks at it: 0 s left are no room for a query."""
+    ticks = count(1000.1, 0.7)
+    monkeypatch.setattr(deadline, "monotonic", ticks.__next__)
+    clock = WorkClock()
+    clock.pause()
+    pace = Pace(0.0, clock)
+    assert (pace.left, pace.has_room) == (0.0, False)
+    clock.pause()
+    assert (pace.left, pace.has_room) == (0.0, False)
+    clock.resume()
+    assert not pace.has_room

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from batchrank.backends.http import Http
+from batchrank.backends.http import Gate, Http, at_once
 from batchrank.errors import FatalServerError
 from batchrank.values import Answer, Prompt, ServerInfo
 
@@ -88,6 +88,7 @@ class BackendOptions:
     """Let other users of the server go first, where it knows priorities."""
     rerank: bool = False
     """The server is asked for relevances, so find its route for them."""
+    gate: Gate = at_once
 
 
 MOST_CHARACTERS = 64 * 1024

@@ -6,7 +6,7 @@ import errno
 import ipaddress
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
@@ -31,7 +31,13 @@ GET_SECONDS = 10.0
 """How long a question about the server itself may take."""
 MAX_BODY = 8 * 1024 * 1024
 """The largest body read: an answer is a few hundred bytes, a page gone wrong may be anything."""
+Gate = Callable[[], Awaitable[None]]
+"""Awaited before anything is sent: returns when it may be, or raises."""
 _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
+
+
+async def at_once() -> None:
+    """The gate that is always open."""
 
 
 class Http:
@@ -47,6 +53,7 @@ class Http:
         *,
         api_key: str | None = None,
         insecure: bool = False,
+        gate: Gate = at_once,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Take the server at `url`; no connection is made yet.
@@ -73,6 +80,7 @@ class Http:
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
         self._secret = key.encode() if len(key) >= _SHORTEST_SECRET else b""
+        self._gate = gate
         self._now = now
         self.reconnects = 0
         """Connections made in the place of lost ones: behind each may stand another server."""
@@ -107,6 +115,7 @@ class Http:
                 await session.close()
 
     async def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+        await self._gate()  # before any limit of time begins
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
         try:

@@ -36,7 +36,9 @@ class OllamaBackend:
         self._options = options
         self._num_ctx = num_ctx
         root = options.base_url.rstrip("/").removesuffix("/v1").removesuffix("/api")
-        self._http = Http(root, api_key=options.api_key, insecure=options.insecure)
+        self._http = Http(
+            root, api_key=options.api_key, insecure=options.insecure, gate=options.gate
+        )
         self.url = self._http.url
         self.in_background = False  # Ollama knows no priorities
         self._info: ServerInfo | None = None

@@ -28,7 +28,9 @@ class OpenAIBackend:
     def __init__(self, options: BackendOptions) -> None:
         self._options = options
         root = options.base_url.rstrip("/").removesuffix("/v1")
-        self._http = Http(root, api_key=options.api_key, insecure=options.insecure)
+        self._http = Http(
+            root, api_key=options.api_key, insecure=options.insecure, gate=options.gate
+        )
         self.url = self._http.url
         self.in_background = False
         """Whether requests say that others go first."""

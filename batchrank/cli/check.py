@@ -12,7 +12,7 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import outlook_lines
+from batchrank.cli.summary import night_lines
 from batchrank.cli.talk import Talk, duration
 from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
@@ -20,6 +20,7 @@ from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted
 from batchrank.running.doctor import Findings, examine
 from batchrank.running.inputs import source_of
+from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
 
 _NO_MATTER = frozenset(
@@ -76,7 +77,8 @@ def doctor(
       batchrank doctor
       batchrank doctor queries.jsonl --job jobs/nightly.toml
 
-    Exit code 4 where a job would not start: no usable server, or no answer that could be read.
+    Exit code 4 where a job would not start: no usable server, or no answer that could be read;
+    75 in quiet hours.
     """
     spec = load_spec(job, {**settings, "input": queries})
     with Talk() as talk:
@@ -84,7 +86,7 @@ def doctor(
     if as_json:
         print_json(_as_dict(findings))
     else:
-        for line in _lines(findings):
+        for line in _lines(spec, findings):
             typer.echo(line)
     raise typer.Exit(NoServerError.exit_code if findings.refusal else 0)
 
@@ -100,11 +102,12 @@ def _as_dict(findings: Findings) -> dict[str, object]:
         "completion_tokens_per_second": round(speed.completion_tokens, 1),
         "forecast": findings.forecast.as_dict() if findings.forecast else None,
         "hours": findings.outlook.hours if findings.outlook else None,
+        "night": asdict(findings.end) if findings.end else None,
         "outlook": asdict(findings.outlook) if findings.outlook else None,
     }
 
 
-def _lines(findings: Findings) -> list[str]:
+def _lines(spec: JobSpec, findings: Findings) -> list[str]:
     profile, speed = findings.profile, findings.speed
     lines = [
         f"server      {findings.url} ({profile.kind})",
@@ -121,14 +124,15 @@ def _lines(findings: Findings) -> list[str]:
         f"tokens/s, {speed.in_flight} calls in flight",
     ]
     lines += [f"warning     {warning}" for warning in profile.warnings]
-    if findings.forecast is not None and findings.outlook is not None:
+    if findings.forecast and findings.outlook and findings.end:
         found = findings.forecast
         lines.append(
             f"job         {found.queries:,} queries, {found.calls:,} calls, "
             f"{found.prompt_tokens:,} prompt tokens: about "
             f"{duration(findings.outlook.hours * 3600)}"
         )
-        lines += [f"night       {line}" for line in outlook_lines(findings.outlook)]
+        night = night_lines(spec, findings.end, findings.outlook, findings.now)
+        lines += [f"night       {line}" for line in night]
     lines.append(_verdict(findings))
     return lines
 

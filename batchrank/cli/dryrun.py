@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import typer
 
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import outlook_lines
+from batchrank.cli.summary import night_lines
 from batchrank.cli.talk import duration
+from batchrank.clock import SystemClock
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
-from batchrank.running.outlook import Outlook, look_ahead
+from batchrank.running.night import End
+from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
@@ -38,9 +40,11 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
         max_doc_tokens=spec.max_doc_tokens,
         token_ratio=1.0,
     )
-    found, outlook = run_loop(_looked_ahead(Job(spec, templates, profile), source))
+    now = SystemClock().wall()
+    found, end, outlook = run_loop(_looked_ahead(Job(spec, templates, profile), source, now))
     if as_json:
-        print_json({**found.as_dict(), "outlook": asdict(outlook) if outlook else None})
+        told = asdict(outlook) if outlook else None
+        print_json({**found.as_dict(), "night": asdict(end), "outlook": told})
         return
     typer.echo(f"queries            {found.queries:>14,}")
     if found.failed:
@@ -52,23 +56,27 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
     typer.echo(f"largest prompt     {found.largest_prompt:>14,}  tokens (estimated)")
     if outlook is None:
         typer.echo("no model was asked; `batchrank doctor FILE` measures how long it takes")
-        return
-    typer.echo(
-        f"at the pace of the last run in {spec.store} about {duration(outlook.hours * 3600)}, "
-        "less what the store already holds"
-    )
-    for line in outlook_lines(outlook):
+    else:
+        typer.echo(
+            f"at the pace of the last run in {spec.store} about {duration(outlook.hours * 3600)}, "
+            "less what the store already holds"
+        )
+    for line in night_lines(spec, end, outlook, now):
         typer.echo(line)
 
 
-async def _looked_ahead(job: Job, source: str) -> tuple[Forecast, Outlook | None]:
-    """The forecast, and the outlook at the pace of the last run that asked anything."""
+async def _looked_ahead(job: Job, source: str, now: float) -> tuple[Forecast, End, Outlook | None]:
+    """The forecast, the end of a run, and the outlook at the pace of the last that asked."""
     found = await forecast(job, source)
-    if not await asyncio.to_thread(job.spec.store.is_file):
-        return found, None
-    store = await Store.open(job.spec.store)
-    try:
-        pace = await last_pace(store)
-    finally:
-        await store.close()
-    return found, await look_ahead(job, source, found, pace) if pace else None
+    pace = key = None
+    if await asyncio.to_thread(job.spec.store.is_file):
+        store = await Store.open(job.spec.store)
+        try:
+            pace = await last_pace(store)
+            # The job that a run would go on with: that of the server as it was last.
+            if (known := await store.recall(job.spec.target())) is not None:
+                key = replace(job, profile=Profile.from_dict(known)).key
+        finally:
+            await store.close()
+    end = await end_of_next(job.spec, key, now)
+    return found, end, await look_ahead(job, source, found, pace, end, now) if pace else None

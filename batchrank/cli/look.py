@@ -45,7 +45,8 @@ def status(
             print_json(asdict(running))
             return
         typer.echo(
-            f"running (process {running.process}): {running.state}, {running.told} finished, "
+            f"running (process {running.process}): {printable(running.waits or running.state)}, "
+            f"{running.told} finished, "
             f"{counted(running.calls, 'call')}, {duration(running.seconds)}"
             + (f", {duration(running.seconds_left)} left" if running.seconds_left else "")
         )

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from batchrank.cli.talk import duration
 from batchrank.formats.wording import counted, printable
+from batchrank.running.night import End
 from batchrank.running.outlook import Outlook
 from batchrank.running.verdict import Report
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.wall import told
 from batchrank.store.records import Totals
 from batchrank.values import QueryStatus
 
@@ -35,6 +38,7 @@ def summary_lines(report: Report) -> list[str]:
     lines.append(
         f"  spent: {counted(spent.calls, 'call')}, {spent.usage.prompt_tokens:,} prompt + "
         f"{spent.usage.completion_tokens:,} generated tokens, {duration(progress.seconds)}"
+        + (f", {duration(quiet)} of it quiet hours" if (quiet := progress.quiet_seconds) else "")
     )
     if spent.saved or spent.retries:
         lines.append(
@@ -81,7 +85,22 @@ def _cause_lines(report: Report) -> list[str]:
     return lines
 
 
-def outlook_lines(outlook: Outlook) -> list[str]:
+def night_lines(spec: JobSpec, end: End, outlook: Outlook | None, now: float) -> list[str]:
+    """What a run that begins `now` would do by its end; nothing where there is nothing to keep."""
+    lines = []
+    if end.refusal is not None:
+        return [f"a run would stop at once, with exit code 75 if work is left: {end.refusal}"]
+    if end.note is not None:
+        lines.append(end.note)
+    if (hours := spec.hours_of_quiet) is not None:
+        if (until := hours.until(now)) is not None:
+            lines.append(f"quiet hours: a run would wait until {told(until, now)}")
+        if outlook is not None and outlook.queries == 1 and outlook.done_at is not None:
+            lines.append(f"with quiet hours it would be done at {told(outlook.done_at, now)}")
+    return lines if outlook is None else lines + _outlook_lines(outlook)
+
+
+def _outlook_lines(outlook: Outlook) -> list[str]:
     """What a night can hold, and what would make all of a job fit; nothing without a deadline."""
     if outlook.seconds_left is None:
         return []

@@ -64,7 +64,8 @@ class Talk:
 
     def tick(self, snapshot: Snapshot) -> None:
         """Show how far the run is."""
-        if snapshot.state != "ended" or self._bar is not None:
+        # That the job waits was said: there are no lines about quiet hours every minute.
+        if (snapshot.state != "ended" and snapshot.quiet_until is None) or self._bar is not None:
             self.show(snapshot.share_done, told(snapshot), snapshot.seconds)
 
     def show(self, share: float | None, text: str, seconds: float) -> None:

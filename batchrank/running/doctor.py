@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
-from batchrank.running.outlook import Outlook, look_ahead
+from batchrank.running.night import End
+from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.capacity import to_fill
 from batchrank.serving.connection import Connection, connect
+from batchrank.serving.curfew import Curfew
 from batchrank.serving.preflight import Profile, preflight
 from batchrank.serving.sanity import sanity_requests
 from batchrank.spec.jobspec import JobSpec
@@ -44,8 +47,9 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an examination found; `forecast` and `outlook` only where an input was given.
+    """What an examination found; `forecast`, `end` and `outlook` only where an input was given.
 
+    `now` is when it ended, in seconds since the epoch, and when the run of `end` would begin.
     `readings` are the stages' by their names in a job spec; `refusal` is why a run would not start.
     """
 
@@ -54,14 +58,22 @@ class Findings:
     profile: Profile
     speed: Speed
     refusal: str | None
+    now: float
     forecast: Forecast | None = None
+    end: End | None = None
     outlook: Outlook | None = None
 
 
 async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None]) -> Findings:
-    """Run the preflight in full and measure; raises NoServerError where a job could not start."""
+    """Run the preflight in full and measure.
+
+    Raises NoServerError where a job could not start, StoppedError in quiet hours.
+    """
     templates = await asyncio.to_thread(load_templates, spec)
-    async with connect(spec, answer_tokens(spec), say) as connection:
+    clock = SystemClock()
+    # Nobody wants to wait for an examination until the evening.
+    gate = Curfew(spec.hours_of_quiet, clock, say).refuse
+    async with connect(spec, answer_tokens(spec), say, gate) as connection:
         profile = await preflight(connection, spec, templates)
         job = Job(spec, templates, profile)
         in_flight = spec.concurrency or to_fill(profile.kind, profile.slots)
@@ -76,13 +88,16 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
         except ServerError as error:
             raise NoServerError.at(connection.backend.url, error) from error
         readings = tuple(stage.answer for stage in spec.stages)
-        outlook = None
+        end = outlook = None
+        now = clock.wall()
         if found is not None:
             # The same kind of calls at the same load: time goes with the tokens of the prompts.
             measured = sum(job.cut.counter.count(text_of(prompt)) for prompt in prompts)
-            outlook = await look_ahead(job, source or "-", found, measured / speed.seconds)
-        refusal = profile.refusal(spec.max_fallback)
-        return Findings(connection.backend.url, readings, profile, speed, refusal, found, outlook)
+            end = await end_of_next(spec, job.key, now)
+            pace = measured / speed.seconds
+            outlook = await look_ahead(job, source or "-", found, pace, end, now)
+        url, refusal = connection.backend.url, profile.refusal(spec.max_fallback)
+        return Findings(url, readings, profile, speed, refusal, now, found, end, outlook)
 
 
 async def _measure(

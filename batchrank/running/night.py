@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from batchrank.errors import StoreInUseError
 from batchrank.running.stopping import Stopping
 from batchrank.spec.deadline import Night, next_deadline, parse_clock, parse_duration
 from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.wall import told
 from batchrank.store.history import last_night
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Store
@@ -44,16 +46,66 @@ async def hold_lock(
             return
 
 
-async def deadline_of(spec: JobSpec, store: Store, job: bytes, now: float) -> float | None:
-    """When a run of the job with key `job` that begins `now` has to end; None: it may take all day.
+async def night_before(store: Store, job: bytes) -> Night | None:
+    """The night of the job with key `job` that left work, where none was finished since."""
+    found = await last_night(store, job)
+    return Night(*found) if found else None
 
-    All times are seconds since the epoch.
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a run has to end; moments are seconds since the epoch, None where there is no such.
+
+    `deadline` is that of the clock, by which a night is known. `at` is when the last can be sent,
+    `seconds` the time until then that is not quiet. `refusal` says why nothing can be sent at all,
+    `late` why no more is sent once the time is up, `note` what may not be as expected.
     """
-    ends: list[float] = []
-    if spec.time_limit is not None:
-        ends.append(now + parse_duration(spec.time_limit))
+
+    deadline: float | None = None
+    at: float | None = None
+    seconds: float | None = None
+    refusal: str | None = None
+    note: str | None = None
+    late: str = "the time is up; queries that were open go on next time"
+
+
+def end_of(spec: JobSpec, begun: float, now: float, last: Night | None) -> End:
+    """The end of a run that began at `begun`, as it is seen `now`, after the night `last`."""
+    deadline = limit = None
     if spec.deadline is not None:
-        last = await last_night(store, job)
-        night = Night(*last) if last else None
-        ends.append(next_deadline(parse_clock(spec.deadline), now, night))
-    return min(ends, default=None)
+        # Decided when the run began: it may have waited for the store beyond its own deadline.
+        deadline = next_deadline(parse_clock(spec.deadline), begun, last)
+    if spec.time_limit is not None:
+        limit = begun + parse_duration(spec.time_limit)
+    if deadline is None and limit is None:
+        return End()
+    ends = min(moment for moment in (deadline, limit) if moment is not None)
+    what = f"--deadline {spec.deadline}" if ends == deadline else f"--time-limit {spec.time_limit}"
+    if ends <= now:
+        refusal = None
+        if ends == deadline:
+            night = Night(begun, ends) if last is None else last
+            refusal = (
+                f"{what} of this night has passed; from {told(night.over, now)} on the same "
+                "command begins the next night"
+            )
+        return End(deadline, ends, 0.0, refusal)
+    hours = spec.hours_of_quiet
+    if hours is None:
+        return End(deadline, ends, ends - now)
+    at = hours.last_moment(now, ends)
+    seconds = hours.seconds_between(now, at)
+    if at == now:
+        until = told(hours.until(now) or ends, now)
+        refusal = f"quiet hours until {until} last beyond {what}: nothing can be sent before it"
+        return End(deadline, at, 0.0, refusal)
+    if at == ends:
+        return End(deadline, at, seconds)
+    within = f"{what} ends within the quiet hours {spec.quiet_hours}"
+    return End(
+        deadline,
+        at,
+        seconds,
+        note=f"{within}: nothing is sent after {told(at, now)}",
+        late=f"quiet hours have begun and {within}; queries that were open go on next time",
+    )

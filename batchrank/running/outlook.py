@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -11,13 +11,15 @@ from pydantic import ValidationError
 from batchrank.errors import UsageError
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
-from batchrank.spec.deadline import next_deadline, parse_clock, parse_duration
+from batchrank.running.night import End, end_of, night_before
 from batchrank.spec.jobspec import JobSpec
+from batchrank.store.store import Store
 
 _SAMPLE = 100
 """Lines by which other settings are compared with those of the job."""
 _DEPTHS = (50, 30, 20)
 _SHORT_DOCUMENT = 100
+_FORESEEABLE_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,47 +34,65 @@ class Choice:
 class Outlook:
     """Hours for all of an input, and what is done by the end of the night.
 
-    `queries` and `weight` are shares from 0 to 1; `fitting` are settings with which all would be
-    done. Without a deadline all is done, and nothing needs to fit.
+    `hours` and `seconds_left` are without quiet hours; with them it is done at `done_at`, in
+    seconds since the epoch, None where that is more than a year ahead. `queries` and `weight` are
+    shares from 0 to 1; `fitting` are settings with which all would be done. Without a deadline all
+    is done, and nothing needs to fit.
     """
 
     hours: float
     seconds_left: float | None
+    done_at: float | None
     queries: float
     weight: float
     fitting: tuple[Choice, ...]
 
 
-def seconds_until_end(spec: JobSpec) -> float | None:
-    """Seconds from now until a run that starts now has to end; None where it may take for ever."""
-    ends = []
-    now = time.time()
-    if spec.time_limit is not None:
-        ends.append(parse_duration(spec.time_limit))
-    if spec.deadline is not None:
-        ends.append(next_deadline(parse_clock(spec.deadline), now, None) - now)
-    return min(ends) if ends else None
-
-
-async def look_ahead(job: Job, source: str, found: Forecast, pace: float) -> Outlook:
+async def look_ahead(
+    job: Job, source: str, found: Forecast, pace: float, end: End, now: float
+) -> Outlook:
     """What becomes of `source`, of which `found` is the forecast, at `pace` prompt tokens a second.
 
-    Time goes with the tokens of prompts. Nothing is known of what the store already holds.
+    `end` is that of a run that begins `now`. Time goes with the tokens of prompts. Nothing is known
+    of what the store already holds.
     """
-    hours = found.prompt_tokens / pace / 3600
-    left = seconds_until_end(job.spec)
-    if left is None or hours * 3600 <= left:
-        return Outlook(hours, left, 1.0, 1.0, ())
+    seconds = found.prompt_tokens / pace
+    left, hours = end.seconds, job.spec.hours_of_quiet
+    done_at = None
+    if seconds < _FORESEEABLE_SECONDS:
+        done_at = now + seconds if hours is None else hours.after(now, seconds)
+    outlook = Outlook(seconds / 3600, left, done_at, 1.0, 1.0, ())
+    if left is None or seconds <= left:
+        return outlook
     queries, weight = _done(found, pace * left)
     fitting = []
     if source != "-":  # a pipe has been read
         own = await forecast(_sampled(job, job.spec), source)
         for flags, spec in _cheaper(job.spec):
             other = await forecast(_sampled(job, spec), source)
-            needed = hours * other.prompt_tokens / max(1, own.prompt_tokens)
-            if needed * 3600 <= left:
-                fitting.append(Choice(flags, needed))
-    return Outlook(hours, left, queries, weight, tuple(fitting))
+            needed = seconds * other.prompt_tokens / max(1, own.prompt_tokens)
+            if needed <= left:
+                fitting.append(Choice(flags, needed / 3600))
+    return replace(outlook, queries=queries, weight=weight, fitting=tuple(fitting))
+
+
+async def end_of_next(spec: JobSpec, job: bytes | None, now: float) -> End:
+    """The end of a run of the job with key `job` that begins `now`, by what the store says of it.
+
+    None stands for a job that is not known yet.
+    """
+    last = None
+    if (
+        job is not None
+        and spec.deadline is not None
+        and await asyncio.to_thread(spec.store.is_file)
+    ):
+        store = await Store.open(spec.store)
+        try:
+            last = await night_before(store, job)
+        finally:
+            await store.close()
+    return end_of(spec, now, now, last)
 
 
 def _done(found: Forecast, tokens: float) -> tuple[float, float]:

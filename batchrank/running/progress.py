@@ -36,6 +36,12 @@ class Progress:
     """Why nothing is sent: no server answers, or these are quiet hours."""
     canaries_passed: bool | None = None
     """Whether the judged queries came out no worse; None while they are not all ranked."""
+    quiet_until: float | None = None
+    """Until when, of these, in seconds since the epoch."""
+    quiet_seconds: float = 0.0
+    """How much of the time so far was quiet hours."""
+    quiet_ahead: float = 0.0
+    """How much of the time that is left will be."""
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
 
@@ -43,6 +49,11 @@ class Progress:
     def seconds(self) -> float:
         """Since the run began."""
         return self.now - self.started
+
+    @property
+    def seconds_at_work(self) -> float:
+        """Since the run began, quiet hours left out."""
+        return self.seconds - self.quiet_seconds
 
     @property
     def share_done(self) -> float | None:
@@ -60,10 +71,15 @@ class Progress:
         return counted(done, "query", "queries")
 
     @property
-    def seconds_left(self) -> float | None:
-        """At the pace so far, by what this run had to do itself."""
+    def work_left(self) -> float | None:
+        """Seconds at the pace so far, by what this run had to do itself, quiet hours left out."""
         done = self.share_done
         if not done or self.finished < _MEANINGFUL:
             return None
         ranked = done - (self.share_read or 0.0) * self.known / self.lines
-        return self.seconds * (1 - done) / ranked if ranked > 0 else None
+        return self.seconds_at_work * (1 - done) / ranked if ranked > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The same with the quiet hours that lie ahead."""
+        return None if (left := self.work_left) is None else left + self.quiet_ahead

@@ -13,6 +13,7 @@ from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
 from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Finished, GateState, Move, Snapshot, WindowCount
+from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.trace import Done, Trace
 from batchrank.serving.endpoints import Pool
 from batchrank.spec.jobspec import JobSpec
@@ -46,6 +47,7 @@ class Recorder:
         self.model: str | None = None
         self.run: int | None = None
         self.deadline: float | None = None
+        self.time: Timekeeper | None = None
         self.pool: Pool | None = None
         self.intake: Intake | None = None
         self._open = queries
@@ -69,10 +71,13 @@ class Recorder:
         """Bring `progress` up to date."""
         progress = self.progress
         progress.now = time.monotonic()
+        progress.waits = None
         if self.pool is not None:
             progress.in_flight = self.pool.in_flight
             progress.capacity = self.pool.capacity
             progress.waits = self.pool.waits
+        if self.time is not None:
+            self.time.tell(progress)
         if self.intake is not None:
             progress.lines = self.intake.lines
             progress.known = self.intake.known
@@ -107,6 +112,7 @@ class Recorder:
             seconds=progress.seconds,
             state=progress.state if exit_code is None else "ended",
             waits=progress.waits if exit_code is None else None,
+            quiet_until=progress.quiet_until if exit_code is None else None,
             exit_code=exit_code,
             reasons=reasons,
             run=self.run,
@@ -114,7 +120,7 @@ class Recorder:
             deadline=self.deadline,
             seconds_left=progress.seconds_left,
             share_done=progress.share_done,
-            share_by_deadline=self._share_by_deadline(now),
+            share_by_deadline=self._share_by_deadline(),
             told=progress.told,
             lines=progress.lines,
             known=progress.known,
@@ -142,12 +148,13 @@ class Recorder:
             recent=tuple(map(_drawn, self._recent)),
         )
 
-    def _share_by_deadline(self, now: float) -> float | None:
-        """At the pace so far."""
-        done, left = self.progress.share_done, self.progress.seconds_left
-        if self.deadline is None or done is None or left is None:
+    def _share_by_deadline(self) -> float | None:
+        """At the pace so far, in the time that is not quiet."""
+        done, work = self.progress.share_done, self.progress.work_left
+        left = None if self.time is None else self.time.pace.left
+        if left is None or done is None or work is None:
             return None
-        return done + (1 - done) * min(1.0, max(0.0, self.deadline - now) / left) if left else 1.0
+        return done + (1 - done) * min(1.0, max(0.0, left) / work) if work else 1.0
 
     def _gates(self) -> tuple[GateState, ...]:
         spec, tally, finished = self._spec, self.progress.tally, self.progress.finished

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -27,18 +26,18 @@ from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.inspection import as_document, inspected
 from batchrank.running.intake import Intake, NewQuery, Order
-from batchrank.running.night import deadline_of, hold_lock
+from batchrank.running.night import hold_lock, night_before
 from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
 from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
 from batchrank.running.ticking import Ticking
+from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.verdict import Report, conclude
 from batchrank.selection.filtering import restored, without
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
-from batchrank.spec.deadline import Pace
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.store.connection import is_there
@@ -98,7 +97,7 @@ class Runner:
         self._queries: set[asyncio.Task[None]] = set()
         self._recorder = Recorder(spec, source.path, output, self._queries)
         self._intake: Intake | None = None
-        self._pace = Pace(None)
+        self._refusal: str | None = None
         self._canaries: Canaries | None = None
 
     @property
@@ -159,20 +158,28 @@ class Runner:
         await asyncio.to_thread(is_there, spec.store)
         if spec.gate_qrels is not None:
             self._canaries = await asyncio.to_thread(Canaries.read, spec.gate_qrels)
+        self._time = Timekeeper(spec, SystemClock(), say=self._say, stop=self.stop)
+        self._recorder.time = self._time
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._time)
+            await self._set_end(None)
             await hold_lock(spec, self._stopping, self._say, stack)
             self._store = store = await Store.open(spec.store, create=True)
             stack.push_async_callback(store.close)
             ticking = Ticking(self._recorder, spec.store, tick=self._tick, stop=self.stop)
             await stack.enter_async_context(ticking)
-            session = await stack.enter_async_context(Session(spec, templates, store, self._say))
+            session = await stack.enter_async_context(
+                Session(spec, templates, store, self._time.curfew, self._say)
+            )
             profile = session.remembered
             if profile is None:
+                if self._refusal is not None:
+                    raise DeadlineError(self._refusal)
                 profile = await self._stopping.unless(session.open(resuming=False))
             while True:
                 job = Job(spec, templates, profile)
                 resuming = await store.is_interrupted(job.key)
-                deadline = await self._set_pace(job)
+                deadline = await self._set_end(job)
                 run = await store.begin_run(
                     job.key,
                     job.settings,
@@ -195,25 +202,21 @@ class Runner:
                 await store.drop_run(run.id)
                 profile = other
 
-    async def _set_pace(self, job: Job) -> float | None:
+    async def _set_end(self, job: Job | None) -> float | None:
         """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
-        now = time.time()
-        deadline = await deadline_of(self._spec, self._store, job.key, now)
-        if deadline is None:
-            return None
-        seconds = deadline - now
-        self._pace = Pace(seconds)
-        self._recorder.deadline = deadline
-        if seconds > 0:
-            late = DeadlineError("the time is up; queries that were open go on next time")
-            asyncio.get_running_loop().call_later(seconds, self.stop, late)
-        return deadline
+        last = None if job is None else await night_before(self._store, job.key)
+        end = self._time.set_end(last)
+        if job is None and end.note is not None:
+            self._say(f"warning: {end.note}")
+        self._refusal = end.refusal
+        self._recorder.deadline = end.at
+        return end.deadline
 
     def _order(self, job: Job) -> Order:
         canaries = self._canaries
         reduced = replace(job, spec=job.spec.without_optional_passes())
         return Order(
-            by_urgency=canaries is not None or self._pace.left is not None,
+            by_urgency=canaries is not None or self._time.pace.left is not None,
             canaries=canaries.hashes if canaries else frozenset(),
             reduced=reduced if job.spec.degrade else None,
             again=self._again,
@@ -240,7 +243,7 @@ class Runner:
                         await self._judge(run, canaries)
                         canaries = None
                     await self._stopping.unless(self._room(room))
-                    if not self._pace.has_room:
+                    if not self._time.pace.has_room:
                         in_time = False
                         break  # what is open may go on to its end, or until the time is up
                     if rerankers is None and self._settled(new) is None:
@@ -254,14 +257,14 @@ class Runner:
                     task.add_done_callback(lambda _: room.release())
                     await asyncio.sleep(0)  # lets it say how many windows it brings
                 else:
-                    if self._asker is not None and not self._pace.misses(len(self._queries)):
+                    if self._asker is not None and not self._time.pace.misses(len(self._queries)):
                         self._asker.finish()
             except BatchrankError as error:
                 self.stop(error)
         if self._asker is not None:
             await self._asker.drain()
         if not in_time:
-            late = "the time that is left is not enough for another query"
+            late = self._refusal or "the time that is left is not enough for another query"
             self._stopping.stop(DeadlineError(late))
         return None
 
@@ -310,7 +313,7 @@ class Runner:
     async def _rank(
         self, run: Run, new: NewQuery, rerankers: _Rerankers | None, sequence: int
     ) -> None:
-        started = self._pace.start()
+        started = self._time.pace.start()
         key, job = new.key, run.job
         about(qid=new.request.query.qid)
         try:
@@ -332,13 +335,13 @@ class Runner:
         except BatchrankError as error:
             self.stop(error)
         else:
-            self._count(ranked, self._pace.finish(started))
+            self._count(ranked, self._time.pace.finish(started))
 
     async def _in_time(self, new: NewQuery, reranker: Reranker, sequence: int) -> RankedQuery:
         """Rank a query, or give it up; its calls in flight are finished and kept all the same."""
         seconds = self._spec.query_timeout
         try:
-            async with asyncio.timeout(seconds):
+            async with self._time.at_most(seconds):
                 return await reranker.rank(new.request, sequence, new.lineage)
         except TimeoutError:
             late = (
@@ -355,7 +358,7 @@ class Runner:
         """Whether a query that starts now should do without its optional passes."""
         if rerankers.reduced is None or self._intake is None:
             return False
-        return self._pace.misses(self._intake.left + len(self._queries))
+        return self._time.pace.misses(self._intake.left + len(self._queries))
 
     def _count(self, ranked: RankedQuery, seconds: float) -> None:
         self._recorder.finished(ranked, seconds)

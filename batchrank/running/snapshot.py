@@ -79,6 +79,7 @@ class Finished:
 class Snapshot:
     """A run at one moment. Shares are from 0 to 1, durations seconds, times seconds of the epoch.
 
+    `waits` says why nothing is sent, `quiet_until` until when where these are quiet hours.
     `exit_code` and `reasons` are there once it has ended. `known` lines were finished before it,
     `finished` were ranked by it, `open` are begun or wait. `share_done` is the part of the input
     that is finished and `share_by_deadline` the part that will be, both None where nothing tells.
@@ -97,6 +98,7 @@ class Snapshot:
     seconds: float
     state: State = "starting"
     waits: str | None = None
+    quiet_until: float | None = None
     exit_code: int | None = None
     reasons: tuple[str, ...] = ()
     run: int | None = None

@@ -84,6 +84,7 @@ class Report:
             "prompt_tokens": spent.usage.prompt_tokens,
             "completion_tokens": spent.usage.completion_tokens,
             "seconds": round(self.progress.seconds, 3),
+            "quiet_seconds": round(self.progress.quiet_seconds, 3),
             "store": self.store,
             "output": self.output,
             "left_out": self.left_out,

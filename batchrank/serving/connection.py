@@ -12,6 +12,7 @@ from pathlib import Path
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.discovery import discover
 from batchrank.backends.embedded import EmbeddedServer, fingerprint
+from batchrank.backends.http import Gate
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.weights import GEMMA, announcement, fetch, folder_of_models, is_there
@@ -55,13 +56,15 @@ class Connection:
 
 @asynccontextmanager
 async def connect(
-    spec: JobSpec, answer_tokens: int, say: Callable[[str], None]
+    spec: JobSpec, answer_tokens: int, say: Callable[[str], None], gate: Gate
 ) -> AsyncIterator[Connection]:
     """Open the servers of `spec`; leaving the context closes them, or stops one that was started.
 
+    Nothing is looked for, fetched, started or sent before `gate` lets it.
     Raises NoServerError where there is none, none that can be used, or two that serve different
     models; UsageError where the spec names what isn't there (a key, a model file).
     """
+    await gate()
     context = _context(spec, answer_tokens)
     async with AsyncExitStack() as stack:
         kind: str = spec.backend
@@ -84,7 +87,7 @@ async def connect(
             servers = (servers[0].model_copy(update={"base_url": url}),)
         backends = []
         for one in servers:
-            backends.append(_backend(spec, kind, one, context))
+            backends.append(_backend(spec, kind, one, context, gate))
             stack.push_async_callback(backends[-1].close)
         members = await asyncio.gather(
             *(
@@ -110,7 +113,7 @@ async def _built_in_model(say: Callable[[str], None]) -> Path:
     return path
 
 
-def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int) -> Backend:
+def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int, gate: Gate) -> Backend:
     assert server.base_url is not None
     options = BackendOptions(
         base_url=server.base_url,
@@ -120,6 +123,7 @@ def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int) -> Ba
         insecure=spec.insecure,
         background=spec.priority == "background",
         rerank=any(stage.answer == "rerank" for stage in spec.stages),
+        gate=gate,
     )
     return OllamaBackend(options, num_ctx=context) if kind == "ollama" else OpenAIBackend(options)
 

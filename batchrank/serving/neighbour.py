@@ -6,28 +6,21 @@ from collections.abc import Callable
 
 from batchrank.clock import Clock
 from batchrank.errors import ServerError
+from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.endpoints import Pool
-from batchrank.spec.quiet import QuietHours
 
 _LOOK_SECONDS = 2.0
 """Between two looks at a server's queue: what is in flight by then is not taken back."""
-_LONGEST_SLEEP = 60.0
-"""So that a clock that is set, or a machine that was suspended, is noticed."""
 
 
-async def keep_quiet_hours(pool: Pool, hours: QuietHours, clock: Clock) -> None:
-    """Hold all calls during `hours`, for ever."""
-    quiet = False
+async def keep_quiet_hours(pool: Pool, curfew: Curfew) -> None:
+    """Hold all calls in quiet hours, for ever."""
     while True:
-        left = hours.left(clock.today())
-        if left is not None and not quiet:
-            pool.hold(f"quiet hours until {hours.end:%H:%M}")
-        elif left is None and quiet:
-            pool.release()
-        quiet = left is not None
-        seconds = left.total_seconds() if left is not None else _LONGEST_SLEEP
-        await clock.sleep(min(max(seconds, 1.0), _LONGEST_SLEEP))
+        await curfew.begun()
+        pool.hold(curfew.told)
+        await curfew.gate()
+        pool.release()
 
 
 async def give_way(

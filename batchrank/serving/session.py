@@ -11,6 +11,7 @@ from batchrank.clock import Clock
 from batchrank.errors import NoServerError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, connect
+from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.endpoints import Pool
 from batchrank.serving.neighbour import give_way, keep_quiet_hours
@@ -19,7 +20,6 @@ from batchrank.serving.trial import trial_of
 from batchrank.spec.deadline import parse_duration
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
-from batchrank.spec.quiet import parse_quiet_hours
 from batchrank.spec.ways import answer_tokens
 from batchrank.store.store import Store
 
@@ -28,12 +28,18 @@ class Session:
     """Leaving the context closes the link. Finished work is read without ever opening it."""
 
     def __init__(
-        self, spec: JobSpec, templates: Templates, store: Store, say: Callable[[str], None]
+        self,
+        spec: JobSpec,
+        templates: Templates,
+        store: Store,
+        curfew: Curfew,
+        say: Callable[[str], None],
     ) -> None:
         self.remembered: Profile | None = None
         self._spec = spec
         self._templates = templates
         self._store = store
+        self._curfew = curfew
         self._say = say
         self._stack = AsyncExitStack()
         self._connection: Connection | None = None
@@ -83,15 +89,15 @@ class Session:
             clock=clock,
         )
         self._stack.push_async_callback(pool.close)
-        if spec.quiet_hours is not None:
-            pool.watch(keep_quiet_hours(pool, parse_quiet_hours(spec.quiet_hours), clock))
+        if self._curfew.hours is not None:
+            pool.watch(keep_quiet_hours(pool, self._curfew))
         if spec.max_waiting is not None:
             for endpoint in endpoints:
                 pool.watch(give_way(pool, endpoint, spec.max_waiting, self._say, clock))
         return pool
 
     async def open(self, *, resuming: bool) -> Profile:
-        """Connect and say what the server is; a second call returns the same.
+        """Connect, outside of quiet hours, and say what the server is; again: the same.
 
         A run that was interrupted and goes on with the same model is not put through the preflight
         again. Raises NoServerError, also where no answer of the trial could be read and the job's
@@ -99,7 +105,7 @@ class Session:
         """
         if self._profile is None:
             self._connection = connection = await self._stack.enter_async_context(
-                connect(self._spec, answer_tokens(self._spec), self._say)
+                connect(self._spec, answer_tokens(self._spec), self._say, self._curfew.gate)
             )
             known, gate = self.remembered, self._spec.max_fallback
             resuming = resuming and known is not None and known.refusal(gate) is None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from time import monotonic
 
 from batchrank.errors import UsageError
+from batchrank.spec.wall import local, moment_of
 
 _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
 _LONGEST_SECONDS = 3650 * 86_400.0
-_SAME_NIGHT_SECONDS = 23 * 3600.0
+_DAY = timedelta(hours=23)
 """A job that starts every day is in its next night by then; an hour is left for a late start."""
+_AFTERWARDS = timedelta(hours=12)
+"""So long after a deadline the next one is the nearer: also the night that began late is over."""
 _ENOUGH_TO_JUDGE = 8
 """Finished queries before the pace of a job is trusted."""
 _SMOOTHING = 1 / 8
@@ -47,37 +50,78 @@ class Night:
     begun: float
     deadline: float
 
+    @property
+    def over(self) -> float:
+        """From when on the same command belongs to the next night.
+
+        By the clock on the wall, so that the night in which the clocks change is no exception.
+        """
+        begun, deadline = (
+            local(moment).replace(tzinfo=None) for moment in (self.begun, self.deadline)
+        )
+        over = min(begun + _DAY, deadline + _AFTERWARDS)
+        return moment_of(over.date(), over.time())
+
 
 def next_deadline(clock: time, now: float, last: Night | None) -> float:
     """When `clock` is next, as seconds since the epoch; in the past where the night is over.
 
     A deadline belongs to the night it was set for. Where the last night of the job ended at the
-    same time of day and a day has not passed since it began, this is that night still.
+    same time of day and the next has not begun, this is that night still.
     """
-    if last is not None and last.deadline <= now < last.begun + _SAME_NIGHT_SECONDS:
-        ended = datetime.fromtimestamp(last.deadline, UTC).astimezone()
-        if (ended.hour, ended.minute) == (clock.hour, clock.minute):
-            return last.deadline
-    today = datetime.fromtimestamp(now, UTC).astimezone().date()
+    if (
+        last is not None
+        and last.deadline <= now < last.over
+        and moment_of(local(last.deadline).date(), clock) == last.deadline
+    ):
+        return last.deadline
+    today = local(now).date()
     for day in (today, today + timedelta(days=1)):
-        # Of a time that a change of clocks leaves out or repeats, the system takes the first.
-        at = datetime.combine(day, clock).astimezone().timestamp()
+        at = moment_of(day, clock)
         if at > now:
             break
     return at
 
 
-class Pace:
-    """Learns how long queries take, on a clock that never jumps.
+class WorkClock:
+    """Seconds on a clock that never jumps, and that stands while it is paused."""
 
-    `seconds` is the time that is left when it is made, None where there is no end. A query's time
-    is estimated as TCP does its time-out, by a smoothed mean and mean deviation (Jacobson 1988;
-    RFC 6298), so that it follows a server that slows down.
+    def __init__(self) -> None:
+        self._lost = 0.0
+        self._paused_at: float | None = None
+
+    @property
+    def now(self) -> float:
+        """Seconds from any beginning."""
+        running = monotonic() if self._paused_at is None else self._paused_at
+        return running - self._lost
+
+    @property
+    def paused(self) -> float:
+        """Seconds for which it stood so far."""
+        return self._lost + (0.0 if self._paused_at is None else monotonic() - self._paused_at)
+
+    def pause(self) -> None:
+        """Stand until `resume`."""
+        if self._paused_at is None:
+            self._paused_at = monotonic()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._lost, self._paused_at = self.paused, None
+
+
+class Pace:
+    """Learns how long queries take.
+
+    `seconds` is the time on `clock` that is left when it is made, None where there is no end.
+    A query's time is estimated as TCP does its time-out, by a smoothed mean and mean deviation
+    (Jacobson 1988; RFC 6298), so that it follows a server that slows down.
     """
 
-    def __init__(self, seconds: float | None) -> None:
-        self._begun = monotonic()
-        self._end = None if seconds is None else self._begun + seconds
+    def __init__(self, seconds: float | None, clock: WorkClock | None = None) -> None:
+        self._clock = clock or WorkClock()
+        self._end = None if seconds is None else self._clock.now + seconds
         self._mean: float | None = None
         self._deviation = 0.0
         self._first_finish: float | None = None
@@ -86,7 +130,7 @@ class Pace:
     @property
     def left(self) -> float | None:
         """Seconds until the end, below 0 after it; None where there is none."""
-        return None if self._end is None else self._end - monotonic()
+        return None if self._end is None else self._end - self._clock.now
 
     @property
     def has_room(self) -> bool:
@@ -97,11 +141,11 @@ class Pace:
 
     def start(self) -> float:
         """Note that a query starts; what is returned is for `finish`."""
-        return monotonic()
+        return self._clock.now
 
     def finish(self, started: float) -> float:
         """Note that a query that started then is finished; the seconds it took."""
-        now = monotonic()
+        now = self._clock.now
         seconds = now - started
         self._finished += 1
         self._first_finish = self._first_finish or now
@@ -118,4 +162,4 @@ class Pace:
         left = self.left
         if left is None or self._first_finish is None or self._finished < _ENOUGH_TO_JUDGE:
             return False
-        return unfinished * (monotonic() - self._first_finish) / (self._finished - 1) > left
+        return unfinished * (self._clock.now - self._first_finish) / (self._finished - 1) > left

@@ -22,7 +22,7 @@ from batchrank.spec.address import parse_address
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
-from batchrank.spec.quiet import parse_quiet_hours
+from batchrank.spec.quiet import QuietHours, parse_quiet_hours
 from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
@@ -331,6 +331,11 @@ class JobSpec(StageSpec, SelectionSpec):
             one.model_copy(update={name: getattr(one, name) or own[name] for name in own})
             for one in listed
         )
+
+    @property
+    def hours_of_quiet(self) -> QuietHours | None:
+        """When nothing is sent."""
+        return None if self.quiet_hours is None else parse_quiet_hours(self.quiet_hours)
 
     @property
     def uses_built_in_model(self) -> bool:

@@ -38,12 +38,16 @@ class Changes:
 
 
 async def last_night(store: Store, job_key: bytes) -> tuple[float, float] | None:
-    """When the last night of a job that left work began, and its deadline (since the epoch)."""
+    """When the last night of a job that left work began, and its deadline (since the epoch).
+
+    A run in between that had no deadline, or that failed, does not end it; one that came to a
+    verdict does.
+    """
     rows = await store.select(
         "SELECT (SELECT min(started) FROM runs WHERE job = last.job AND deadline = last.deadline), "
         "deadline FROM (SELECT * FROM runs WHERE job = (SELECT id FROM jobs WHERE key = ?) "
-        "ORDER BY id DESC LIMIT 1) AS last "
-        "WHERE (exit IS NULL OR exit = 75) AND deadline IS NOT NULL",
+        "AND (deadline IS NOT NULL OR exit IN (0, 3)) ORDER BY id DESC LIMIT 1) AS last "
+        "WHERE deadline IS NOT NULL AND (exit IS NULL OR exit NOT IN (0, 3))",
         (job_key,),
     )
     return (rows[0][0], rows[0][1]) if rows else None
@@ -274,11 +278,15 @@ async def rankings(store: Store, keys: Iterable[bytes]) -> list[RankedQuery]:
 
 
 async def last_pace(store: Store) -> float | None:
-    """Prompt tokens a second of the last run that asked a model; None where there is none."""
+    """Prompt tokens a second of the last run that asked a model, its quiet hours left out.
+
+    None where there is none.
+    """
     rows = await store.select(
         "SELECT prompt_tokens / seconds FROM (SELECT "
         "json_extract(summary, '$.prompt_tokens') AS prompt_tokens, "
-        "json_extract(summary, '$.seconds') AS seconds, id FROM runs) "
+        "json_extract(summary, '$.seconds') - ifnull(json_extract(summary, '$.quiet_seconds'), 0) "
+        "AS seconds, id FROM runs) "
         "WHERE prompt_tokens > 0 AND seconds > 0 ORDER BY id DESC LIMIT 1",
         (),
     )

@@ -120,7 +120,7 @@ def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
     shell, server = night
     now = time.time()
     deadline = time.strftime("%H:%M", time.localtime(now + 60 * MINUTE))
-    monkeypatch.setattr("batchrank.running.runner.time.time", lambda: now)
+    monkeypatch.setattr("batchrank.clock.time.time", lambda: now)
     # Half of the queries fit into the hour that is left at most, at 10 minutes a window.
     monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * 10 * MINUTE)
     assert one_at_a_time(shell, source, "--deadline", deadline).code == 75

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from batchrank.cli.talk import Talk
+from batchrank.running.progress import Progress
 from tests.snapshots import SNAPSHOT
 
 
@@ -24,6 +25,27 @@ def test_away_from_a_terminal_it_tells_once_a_minute(
         "batchrank: ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
         " · 16/20 in flight · 30 s left · 85% by the deadline"
     )
+
+
+def test_it_has_nothing_new_to_say_while_it_waits_for_the_end_of_quiet_hours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Talk() as talk:
+        for second in range(3600):
+            until = 1_800_003_000.0 if second < 3000 else None
+            talk.tick(replace(SNAPSHOT, seconds=float(second), quiet_until=until))
+    assert len(capsys.readouterr().err.splitlines()) == 10
+
+
+def test_quiet_hours_are_no_time_at_work() -> None:
+    """Neither what is left nor the pace counts them, but for those that lie ahead."""
+    progress = Progress(
+        started=0.0, now=3300.0, lines=400, finished=300, open=100, share_read=1.0,
+        quiet_seconds=3000.0, quiet_ahead=50.0,
+    )  # fmt: skip
+    assert progress.seconds_at_work == 300
+    assert progress.work_left == pytest.approx(100)
+    assert progress.seconds_left == pytest.approx(150)
 
 
 def test_it_says_nothing_in_a_short_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Self
 
@@ -35,9 +35,9 @@ class Clock:
         """See `batchrank.clock.Clock`."""
         return self.time
 
-    def today(self) -> datetime:
+    def wall(self) -> float:
         """Midnight, and what was slept since."""
-        return datetime(2026, 11, 30, tzinfo=UTC) + timedelta(seconds=self.time)
+        return datetime(2026, 11, 30).astimezone().timestamp() + self.time
 
     async def sleep(self, seconds: float) -> None:
         """See `batchrank.clock.Clock`."""

@@ -116,6 +116,12 @@ async def test_a_night_lasts_from_its_first_run_to_its_deadline(store: Store) ->
     assert await last_night(store, JOB) == (first.started, 100.0)
     await store.end_run(again.id, 75, {})
     assert await last_night(store, JOB) == (first.started, 100.0)
+    # What failed, or had no deadline, is no end of the night.
+    failed = await begin(store, deadline=100.0)
+    await store.end_run(failed.id, 1, {})
+    by_hand = await begin(store)
+    await store.end_run(by_hand.id, 75, {})
+    assert await last_night(store, JOB) == (first.started, 100.0)
     done = await begin(store, deadline=100.0)
     await store.end_run(done.id, 0, {})
     assert await last_night(store, JOB) is None
