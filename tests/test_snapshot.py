@@ -120,3 +120,17 @@ def test_a_trace_of_any_length_has_few_points_and_all_calls() -> None:
     assert 50 <= len(points) <= 120
     assert set(points) == {5.0}
     assert 10_000 - trace.step <= len(points) * trace.step <= 10_000
+
+
+def test_a_trace_keeps_how_slots_were_used() -> None:
+    trace = Trace(0.0)
+    for second in range(1, 1001):
+        busy = 12 if second <= 500 else 4
+        trace.add(Done(float(second), 0, second, 0, 0, busy, 16))
+    kept = trace.as_dict()
+    used, offered = kept["in_flight"], kept["capacity"]
+    assert isinstance(used, tuple)
+    assert isinstance(offered, tuple)
+    assert len(used) == len(offered) == len(trace.calls_a_second) <= 120
+    assert (used[0], used[-1], set(offered)) == (12.0, 4.0, {16.0})
+    assert kept["step"] == trace.step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +32,7 @@ from batchrank.measuring.comparison import (
     likenesses,
 )
 from batchrank.measuring.noise import Yardsticks
-from batchrank.measuring.runs import MeasuredRun, is_store, read_run, read_store
+from batchrank.measuring.runs import MeasuredRun, read_source
 from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Scored, parse_measures
 from batchrank.metrics.significance import Test
@@ -197,16 +196,7 @@ def _test(name: str) -> Test:
 
 
 def _read(source: Path, number: int | None, wanted: Container[str] | None) -> MeasuredRun:
-    named = re.fullmatch(r"(.+)#([0-9]{1,12})", str(source))
-    if named and not source.exists():
-        if number is not None:
-            raise UsageError(f"{source} names a run already: leave --run out")
-        source, number = Path(named[1]), int(named[2])
-    if is_store(source):
-        return run_loop(read_store(source, number, wanted))
-    if number is not None:
-        raise UsageError(f"{quoted(source)} is no store, so it has no run {number}")
-    return read_run(source, wanted)
+    return run_loop(read_source(source, number, wanted))
 
 
 def _cost(job: Path | None) -> Cost | None:

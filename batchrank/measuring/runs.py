@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +76,25 @@ def is_store(path: Path) -> bool:
         return False
 
 
+async def read_source(
+    source: Path, number: int | None, wanted: Container[str] | None = None
+) -> MeasuredRun:
+    """Read a run from a file, or from a store: `STORE`, `STORE#ID` or with its number.
+
+    Raises UsageError and StoreError.
+    """
+    named = re.fullmatch(r"(.+)#([0-9]{1,12})", str(source))
+    if named and not await asyncio.to_thread(source.exists):
+        if number is not None:
+            raise UsageError(f"{source} names a run already: leave --run out")
+        source, number = Path(named[1]), int(named[2])
+    if await asyncio.to_thread(is_store, source):
+        return await read_store(source, number, wanted)
+    if number is not None:
+        raise UsageError(f"{quoted(source)} is no store, so it has no run {number}")
+    return await asyncio.to_thread(read_run, source, wanted)
+
+
 def read_run(path: Path, wanted: Container[str] | None = None) -> MeasuredRun:
     """Read a TREC run, batchrank's JSONL output or its input (the first stage), packed or not.
 
@@ -119,7 +140,7 @@ async def read_store(
                 answers.update(ranked.answers)
                 _add_ranked(gathered, ranked)
         gathered.finish()
-        night = _night(run, await store.runs())
+        night = night_of(run, await store.runs())
     finally:
         await store.close()
     paid, kept = await read_calls(path, (run.id for run in night), answers)
@@ -134,8 +155,8 @@ async def read_store(
     return read
 
 
-def _night(run: Run, runs: Iterable[Run]) -> list[Run]:
-    """The run, and before it those of the same job that it went on from; `runs` latest first."""
+def night_of(run: Run, runs: Iterable[Run]) -> list[Run]:
+    """The run and those of its job that it went on from, the latest first, as in `runs`."""
     night = [run]
     for earlier in runs:
         if earlier.job == run.job and earlier.id < run.id:

@@ -99,6 +99,8 @@ class Recorder:
                 spent.calls,
                 usage.prompt_tokens,
                 usage.completion_tokens,
+                progress.in_flight,
+                progress.capacity,
             )
         )
         return Snapshot(
@@ -147,6 +149,11 @@ class Recorder:
             gates=self._gates(),
             recent=tuple(map(_drawn, self._recent)),
         )
+
+    @property
+    def trace(self) -> dict[str, object]:
+        """What is kept in the store of how the run went over time."""
+        return self._trace.as_dict()
 
     def _share_by_deadline(self) -> float | None:
         """At the pace so far, in the time that is not quiet."""

@@ -385,7 +385,8 @@ class Runner:
             progress=self._progress,
         )
         self._recorder.update()
-        await self._store.end_run(run.id, report.exit_code, report.summary())
+        kept = {**report.summary(), "trace": self._recorder.trace}
+        await self._store.end_run(run.id, report.exit_code, kept)
         if self._stopping.is_failure:
             assert self._stopping.reason is not None
             raise self._stopping.reason

@@ -12,13 +12,24 @@ _MOST_POINTS = 120
 
 
 class Done(NamedTuple):
-    """What was done by `now`, a second of a monotonic clock."""
+    """What was done by `now`, a second of a monotonic clock, and the slots of that moment."""
 
     now: float
     queries: int
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    in_flight: int = 0
+    capacity: int = 0
+
+
+class _Point(NamedTuple):
+    """Sums since the beginning; slots and capacity in seconds of one slot."""
+
+    now: float
+    calls: float
+    used: float
+    offered: float
 
 
 class Trace:
@@ -28,16 +39,20 @@ class Trace:
         self.step = 1.0
         """Seconds between two points; doubled each time there are too many."""
         self._recent: deque[Done] = deque([Done(began, 0, 0, 0, 0)])
-        self._points = [(began, 0)]
+        self._points = [_Point(began, 0, 0, 0)]
+        self._used = self._offered = 0.0
 
     def add(self, done: Done) -> Rates:
         """Note what is done; the rates over the minute before, or since the beginning."""
         recent = self._recent
+        passed = done.now - recent[-1].now
+        self._used += done.in_flight * passed
+        self._offered += done.capacity * passed
         recent.append(done)
         while len(recent) > 2 and done.now - recent[1].now >= _MINUTE:
             recent.popleft()
-        if done.now - self._points[-1][0] >= self.step * 0.99:
-            self._points.append((done.now, done.calls))
+        if done.now - self._points[-1].now >= self.step * 0.99:
+            self._points.append(_Point(done.now, done.calls, self._used, self._offered))
             if len(self._points) > _MOST_POINTS:
                 self.step *= 2
                 self._points = self._points[::2]
@@ -45,10 +60,23 @@ class Trace:
         seconds = done.now - since.now
         if seconds <= 0:
             return Rates()
-        return Rates(*((new - old) / seconds for new, old in zip(done[1:], since[1:], strict=True)))
+        pairs = zip(done[1:5], since[1:5], strict=True)
+        return Rates(*((new - old) / seconds for new, old in pairs))
 
     @property
     def calls_a_second(self) -> tuple[float, ...]:
         """Of each step since the beginning."""
+        return self._means(1)
+
+    def as_dict(self) -> dict[str, object]:
+        """All that is kept of the time of a run: means of each `step` seconds."""
+        return {
+            "step": self.step,
+            "calls_a_second": self._means(1),
+            "in_flight": self._means(2),
+            "capacity": self._means(3),
+        }
+
+    def _means(self, column: int) -> tuple[float, ...]:
         pairs = zip(self._points, self._points[1:], strict=False)
-        return tuple(round((b - a) / (then - now), 3) for (now, a), (then, b) in pairs)
+        return tuple(round((b[column] - a[column]) / (b.now - a.now), 3) for a, b in pairs)
