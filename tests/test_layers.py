@@ -45,6 +45,7 @@ LAYERS = (
     layer("one window, one query, one job", "ranking"),
     layer("a run", "running"),
     layer("what runs are worth; the night around a run; who watches", "live measuring nightly"),
+    layer("a run on a page", "reporting"),
     layer("the command line; a program's own way in", "cli library"),
     layer("what `import batchrank` gives", "__init__"),
     layer("the program", "__main__"),

@@ -10,8 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from batchrank.cli.talk import duration
-from batchrank.formats.wording import counted, one_line
+from batchrank.formats.wording import counted, duration, one_line
 from batchrank.running.snapshot import Finished, Snapshot
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -13,11 +13,11 @@ from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import night_lines
-from batchrank.cli.talk import Talk, duration
+from batchrank.cli.talk import Talk
 from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
 from batchrank.formats.sources.source import read_queries
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, duration
 from batchrank.running.doctor import Findings, examine
 from batchrank.running.inputs import source_of
 from batchrank.spec.jobspec import JobSpec

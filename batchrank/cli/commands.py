@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, Place] = {
     "status": Place(LOOK, "batchrank.cli.look:status"),
     "watch": Place(LOOK, "batchrank.cli.watch:watch"),
     "inspect": Place(LOOK, "batchrank.cli.inspect:inspect"),
+    "report": Place(LOOK, "batchrank.cli.report:report"),
     "export": Place(LOOK, "batchrank.cli.look:export"),
     "template": Place(LOOK, "batchrank.cli.template:app"),
     "eval": Place(MEASURE, "batchrank.cli.measure:evaluate_command"),

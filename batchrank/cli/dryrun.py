@@ -10,8 +10,8 @@ import typer
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import night_lines
-from batchrank.cli.talk import duration
 from batchrank.clock import SystemClock
+from batchrank.formats.wording import duration
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
 from batchrank.running.night import End

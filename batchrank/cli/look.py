@@ -14,11 +14,11 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.summary import totals_lines
-from batchrank.cli.talk import Talk, duration
+from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.sources.source import Source
-from batchrank.formats.wording import counted, printable
+from batchrank.formats.wording import counted, duration, printable
 from batchrank.running.causes import Cause, failures, fallbacks
 from batchrank.running.results import Written, write_results
 from batchrank.running.status import read_status

@@ -87,7 +87,7 @@ def evaluate_command(
       batchrank eval tonight.trec --qrels judged.qrels --first-stage queries.jsonl
     """
     chosen = _test(test)
-    cost = _cost(job)
+    cost = None if job is None else cost_of(job)
     yardstick = () if cost is None else (YARDSTICK,)
     measures = parse_measures([*(measure or DEFAULT_MEASURES), *yardstick])
     judged = read_qrels(qrels)
@@ -199,9 +199,8 @@ def _read(source: Path, number: int | None, wanted: Container[str] | None) -> Me
     return run_loop(read_source(source, number, wanted))
 
 
-def _cost(job: Path | None) -> Cost | None:
-    if job is None:
-        return None
+def cost_of(job: Path) -> Cost:
+    """What a job spec says that the machines cost; UsageError where it says nothing."""
     cost = load_spec(job, {}).cost
     if cost is None:
         raise UsageError(f"job spec {job} has no [cost] section: add gpu_hour and gpus")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from batchrank.cli.columns import names, sentence, table
-from batchrank.cli.talk import duration
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, duration
 from batchrank.measuring.comparison import (
     Change,
     Comparison,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from batchrank.cli.talk import duration
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, duration
 from batchrank.publishing.publication import Outlook, Published
 from batchrank.publishing.target import Target
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from batchrank.cli.talk import duration
-from batchrank.formats.wording import counted, printable
+from batchrank.formats.wording import counted, duration, printable
 from batchrank.running.night import End
 from batchrank.running.outlook import Outlook
 from batchrank.running.verdict import Report

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from batchrank.formats.wording import counted, printable
+from batchrank.formats.wording import counted, duration, printable
 from batchrank.running.snapshot import Snapshot
 
 _SECONDS_A_LINE = 60.0
@@ -93,13 +93,3 @@ def told(snapshot: Snapshot) -> str:
     if (share := snapshot.share_by_deadline) is not None:
         parts.append(f"{share:.0%} by the deadline")
     return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the largest two units."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from batchrank.cli.board import board
 from batchrank.cli.look import status
-from batchrank.cli.talk import duration, told
+from batchrank.cli.talk import told
 from batchrank.errors import UsageError
-from batchrank.formats.wording import one_line, quoted
+from batchrank.formats.wording import duration, one_line, quoted
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import read_status
 from batchrank.store.connection import is_there

@@ -43,6 +43,18 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """Seconds in the largest two units."""
+    whole = round(seconds)
+    if whole < 60:
+        if 0 < seconds < 0.1:
+            return f"{seconds * 1000:.0f} ms"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def one_line(text: str) -> str:
     r"""`text` with line feeds as \n too."""
     return printable(text).replace("\n", "\\n")
