@@ -63,7 +63,35 @@ def overflows(page: Page) -> list[str]:
         """() => [...document.querySelectorAll("body *")]
           .filter((one) => one.getClientRects().length)
           .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
-          .filter((one) => !one.closest(".hidden, dialog:not([open])"))
+          .filter((one) => !one.closest(".hidden, .scroll, dialog:not([open])"))
           .map((one) => `${one.tagName} ${one.className}`)"""
+    )
+    return found
+
+
+def poor_contrasts(page: Page) -> list[str]:
+    """Texts with less contrast than 4.5 to 1 (WCAG 2.2, 1.4.3)."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+          const light = (color) => {
+            const [r, g, b] = parts(color).slice(0, 3).map((value) => value / 255).map(
+              (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+          };
+          const behind = (one) => {
+            for (; one; one = one.parentElement) {
+              const color = getComputedStyle(one).backgroundColor;
+              if (parts(color)[3] !== 0) return color;
+            }
+          };
+          const texts = [...document.querySelectorAll("body *")].filter((one) =>
+            one.getClientRects().length && !one.closest(".hidden, script, svg") &&
+            [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+          return texts.filter((one) => {
+            const [a, b] = [light(getComputedStyle(one).color), light(behind(one))];
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+          }).map((one) => one.textContent);
+        }"""
     )
     return found

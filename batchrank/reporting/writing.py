@@ -20,7 +20,7 @@ async def write_report(wanted: Wanted, output: str) -> int:
 
     Raises UsageError as `gather` does and where matplotlib is not installed, StoreError, DiskError.
     """
-    render = _renderer()
+    render = await asyncio.to_thread(_renderer)
     facts = await gather(wanted)
     return await asyncio.to_thread(_write, render, facts, output)
 

@@ -34,6 +34,7 @@ WRITERS: dict[str, list[str]] = {
     "export": ["--store", "store.sqlite", "-o", "{}"],
     "tune": ["in.jsonl", "--qrels", "judged.qrels", "-o", "{}"],
     "label": ["in.jsonl", "-o", "{}"],
+    "report": ["store.sqlite", "-o", "{}"],
     "backup": ["{}", "--store", "store.sqlite"],
     "init": ["in.jsonl", "-o", "{}"],
     "publish sqlite": ["store.sqlite", "sqlite:{}"],

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from batchrank.cli.views import Tick, views_of
 from batchrank.live.dashboard import Dashboard
@@ -21,7 +21,7 @@ from batchrank.live.page import load_page
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.verdict import conclude
 from batchrank.spec.address import parse_address
-from tests.browser import NARROW, WIDE, chromium, overflows, page_of
+from tests.browser import NARROW, WIDE, chromium, overflows, page_of, poor_contrasts
 from tests.cli.running import Row, judge, requests
 from tests.live.running import runner_of, spec_of
 from tests.snapshots import SNAPSHOT
@@ -171,7 +171,7 @@ def test_nothing_stands_out_of_the_page(
         page.goto(still)
         expect(page.locator("#recent tr")).to_have_count(2)
         assert overflows(page) == []
-        assert _contrasts(page) == []
+        assert poor_contrasts(page) == []
         assert wrong == []
 
 
@@ -215,31 +215,3 @@ def test_a_run_that_has_hardly_begun(browser: Browser, still: str) -> None:
         expect(page.get_by_text("None yet.")).to_be_visible()
         expect(page.get_by_text("No calls yet.")).to_be_visible()
         assert wrong == []
-
-
-def _contrasts(page: Page) -> list[str]:
-    """Texts with less contrast than 4.5 to 1 (WCAG 2.2, 1.4.3)."""
-    found: list[str] = page.evaluate(
-        """() => {
-          const parts = (color) => color.match(/[\\d.]+/g).map(Number);
-          const light = (color) => {
-            const [r, g, b] = parts(color).slice(0, 3).map((value) => value / 255).map(
-              (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-          };
-          const behind = (one) => {
-            for (; one; one = one.parentElement) {
-              const color = getComputedStyle(one).backgroundColor;
-              if (parts(color)[3] !== 0) return color;
-            }
-          };
-          const texts = [...document.querySelectorAll("body *")].filter((one) =>
-            one.getClientRects().length && !one.closest(".hidden, script, svg") &&
-            [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
-          return texts.filter((one) => {
-            const [a, b] = [light(getComputedStyle(one).color), light(behind(one))];
-            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
-          }).map((one) => one.textContent);
-        }"""
-    )
-    return found

@@ -1,0 +1,93 @@
+"""`batchrank report`: what it refuses, where it writes, how large it grows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from batchrank.measuring.runs import read_run
+from batchrank.reporting import write_report
+from batchrank.reporting.gathering import Wanted
+from tests.cli.running import batchrank
+from tests.reporting.conftest import Nights
+
+
+def test_a_page_on_standard_output(nights: Nights) -> None:
+    ended = batchrank("report", nights.store, "-o", "-")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(b"<!doctype html>")
+    assert ended.out.rstrip().endswith(b"</html>")
+
+
+def test_a_page_is_replaced_and_the_store_is_left_alone(nights: Nights, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("yesterday")
+    assert batchrank("report", nights.store, "-o", page).code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert list(tmp_path.iterdir()) == [page]
+    ended = batchrank("report", nights.store, "-o", nights.store)
+    assert (ended.code, "is the store: choose another" in ended.err) == (2, True)
+    ended = batchrank("report", nights.store, "-o", nights.qrels, "--qrels", nights.qrels)
+    assert (ended.code, "is the judgements: choose another" in ended.err) == (2, True)
+
+
+def test_what_is_not_there_is_said(nights: Nights, tmp_path: Path) -> None:
+    page, strange = tmp_path / "report.html", tmp_path / "strange.qrels"
+    strange.write_text("other 0 d1 1\n")
+    run = tmp_path / "strange.trec"
+    run.write_text("other Q0 d1 1 1.0 tag\n")
+    unpriced = tmp_path / "job.toml"
+    unpriced.write_text("depth = 20\n")
+    for arguments, told in {
+        (tmp_path / "none.sqlite",): "there is no store at",
+        (nights.store, "--run", 9): "holds no run 9",
+        (nights.store, "--qrels", strange): "ranks no query of the qrels ('other', …)",
+        (nights.store, "--against", run): "have no query in common",
+        (nights.store, "--against", f"{nights.store}#9"): "holds no run 9",
+        (nights.store, "--job", unpriced): "has no [cost] section",
+    }.items():
+        ended = batchrank("report", *arguments, "-o", page)
+        assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended.err
+        assert told in ended.err
+    assert not page.exists()
+
+
+def test_a_missing_package_is_named(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("page", "charts", "drawing"):
+        monkeypatch.delitem(sys.modules, f"batchrank.reporting.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = batchrank("report", nights.store, "-o", "-")
+    assert (ended.code, ended.out) == (2, b"")
+    assert "pip install 'batchrank[report]'" in ended.err
+
+
+def test_a_run_beside_an_output_of_its_own_is_the_same(nights: Nights) -> None:
+    output = nights.folder / "log.ranked.jsonl"
+    assert len(read_run(output).scores) == 30
+    ended = batchrank("report", nights.store, "-o", "-", "--against", output)
+    assert ended.code == 0, ended.err
+    text = ended.out.decode()
+    since = text[text.index('id="against"') :]
+    assert "100.0%" in since
+    assert "30 of 30 queries" in since
+    assert "changed most since the other run" not in text
+
+
+async def test_a_page_has_a_limit(
+    nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, small = tmp_path / "page.html", tmp_path / "small.html"
+    wanted = Wanted(nights.store, qrels=nights.qrels)
+    whole = await write_report(wanted, str(page))
+    assert whole == page.stat().st_size < 2_000_000
+    monkeypatch.setattr("batchrank.reporting.writing._LARGEST", whole - 1)
+    assert await write_report(wanted, str(small)) < whole
+    told = [
+        len(re.findall('<section class="window"', path.read_text()))
+        + sum(map(int, re.findall(r"(\d+) more windows?:", path.read_text())))
+        for path in (page, small)
+    ]
+    assert told[0] == told[1] > 0
