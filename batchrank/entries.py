@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 import orjson
 
@@ -103,37 +104,35 @@ class Origin:
     created: float
     job: str
 
-    @property
-    def created_text(self) -> str:
-        """In UTC, such as `2026-11-04T02:13:00Z`."""
-        return f"{datetime.fromtimestamp(self.created, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
+def encode_value(docids: Sequence[bytes], origin: Origin) -> bytes:
+    """The value of an entry as one line of JSON.
 
-def encode_value(docids: Sequence[str], origin: Origin) -> bytes:
-    """The value of an entry as one line of JSON; `docids` are those of a ranking, best first.
-
-    The scores are those of batchrank's output: n − rank + 1.
+    `docids` are those of a ranking, best first, each as it stands between the quotes of a JSON
+    string. The scores are those of batchrank's output: n − rank + 1.
     """
-    count = len(docids)
+    listed = b'"%b"' % b'","'.join(docids) if docids else b""
+    return b'{"docids":[%b],%b,%b' % (listed, _scores(len(docids)), _shared(origin))
+
+
+@lru_cache
+def _scores(count: int) -> bytes:
+    return b'"scores":%b' % orjson.dumps(list(range(count, 0, -1)))
+
+
+@lru_cache
+def _shared(origin: Origin) -> bytes:
+    """The end of each value of a run."""
+    created = f"{datetime.fromtimestamp(origin.created, UTC):%Y-%m-%dT%H:%M:%SZ}"
     value = {
-        "docids": docids,
-        "scores": range_down(count),
         "model": origin.model,
         "template": origin.template,
-        "created": origin.created_text,
+        "created": created,
         "job": origin.job,
     }
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        # A lone surrogate, as in batchrank's output.
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return text.encode(errors="replace")
-
-
-def range_down(count: int) -> list[int]:
-    """The scores of so many ranks: `count`, …, 1."""
-    return list(range(count, 0, -1))
+    # A server may give its model a name with a lone surrogate in it: as in the output, a "?".
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace")[1:]
 
 
 def stored_docids(value: bytes | str) -> list[str]:

@@ -65,7 +65,7 @@ async def write_store(path: Path, entries: int, documents: int) -> None:
             lines.append(Line(position, position + 1, short_hash(ranked.qid), key))
             writes.append(store.add_ranking(key, run.job, ranked, retry=False))
         await asyncio.gather(*writes, store.add_lines(run.id, lines))
-    await store.end_run(run.id, 0, {})
+    await store.end_run(run.id, 0, {"queries": {"ok": entries}})
     await store.close()
 
 

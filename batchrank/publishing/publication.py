@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from batchrank.clock import SystemClock
@@ -187,27 +188,29 @@ class Publication:
         written = begun.written
         done = 0
         sending: asyncio.Task[int] | None = None
-        try:
-            async for block in self._source.blocks(begun.position, self._rate.batch):
-                entries = [
-                    Entry(key, value, expiry(key, begun.began, lifetime.ttl, lifetime.jitter))
-                    for key, value in block.entries
-                ]
+        blocks = self._source.blocks(begun.position, self._rate.batch)
+        async with aclosing(blocks):
+            try:
+                async for block in blocks:
+                    entries = [
+                        Entry(key, value, expiry(key, begun.began, lifetime.ttl, lifetime.jitter))
+                        for key, value in block.entries
+                    ]
+                    if sending is not None:
+                        written = await sending
+                    self._see_whether_to_stop()
+                    await self._rate.spend(len(entries))
+                    done += len(entries)
+                    sending = asyncio.create_task(self._target.write(entries, block.position))
+                    self._tick(min(1.0, (begun.written + done) / max(1, lines)), "writing")
+                    await asyncio.sleep(0)  # lets it leave
                 if sending is not None:
                     written = await sending
-                self._see_whether_to_stop()
-                await self._rate.spend(len(entries))
-                done += len(entries)
-                sending = asyncio.create_task(self._target.write(entries, block.position))
-                self._tick(min(1.0, (begun.written + done) / max(1, lines)), "writing")
-                await asyncio.sleep(0)  # lets it leave
-            if sending is not None:
-                written = await sending
-        except BaseException:
-            if sending is not None:
-                sending.cancel()
-                await asyncio.wait([sending])
-            raise
+            except BaseException:
+                if sending is not None:
+                    sending.cancel()
+                    await asyncio.wait([sending])
+                raise
         return lines, written
 
     async def _carry(self) -> Coverage:

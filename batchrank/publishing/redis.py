@@ -86,9 +86,9 @@ class RedisTarget:
     async def begin(self, header: Header) -> Begun:
         """See `Target`."""
         with self._errors():
-            evicted = (await self._client.info("stats"))["evicted_keys"]
+            server = await self._server()
             number, began, position, written = await self._run(
-                "BEGIN", header.identity, str(header.scheme), header.source, evicted
+                "BEGIN", header.identity, str(header.scheme), header.source, server
             )
         self._begun = Begun(int(number), int(began) / 1000, int(position), int(written))
         self._position = self._begun.position
@@ -120,22 +120,33 @@ class RedisTarget:
         return str(cursor) if cursor else "", found
 
     async def switch(self) -> int:
-        """See `Target`; refuses where entries were evicted meanwhile."""
+        """See `Target`; refuses where entries were evicted meanwhile, or lost in a restart."""
         with self._errors():
-            found = 0
-            async for keys in self._pages(self._entry(self._number, "*")):
-                found += len(keys)
             info = await self._client.hgetall(self._key("info", self._number))
-            evicted = (await self._client.info("stats"))["evicted_keys"]
-            written = int(info[b"written"])
-            if found < written or evicted > int(info[b"evicted"]):
-                await self.discard()
-                raise TargetError(
-                    f"{self.name}: {max(0, written - found):,} of {written:,} entries are gone, "
-                    "evicted for lack of memory or removed by others; readers keep the generation "
-                    "before: raise maxmemory and publish again"
-                )
-            await self._run("SWITCH", self._number, found, found * self._entry_bytes)
+            entries = int(info[b"written"]) + int(info[b"carried"])
+            # While a server runs and evicts nothing, what it has taken is there.
+            if _text(info[b"server"]) != await self._server():
+                entries = await self._count(int(info[b"written"]))
+            await self._run("SWITCH", self._number, entries, entries * self._entry_bytes)
+        return entries
+
+    async def _server(self) -> str:
+        """What changes when a server starts anew or evicts a key."""
+        info = await self._client.info("all")
+        return f"{info['run_id']} {info['evicted_keys']}"
+
+    async def _count(self, least: int) -> int:
+        """The entries of the new generation; drops it where there are fewer than `least`."""
+        found = 0
+        async for keys in self._pages(self._entry(self._number, "*")):
+            found += len(keys)
+        if found < least:
+            await self.discard()
+            raise TargetError(
+                f"{self.name}: {least - found:,} of {least:,} entries are gone, evicted for lack "
+                "of memory or lost in a restart; readers keep the generation before: raise "
+                "maxmemory and publish again"
+            )
         return found
 
     async def discard(self) -> None:

@@ -28,7 +28,7 @@ if redis.call('GET', ARGV[1] .. ':next') ~= ARGV[2] then
 end
 """
 
-# identity, scheme, source, evicted -> number, began (ms), position, written
+# identity, scheme, source, state of the server -> number, began (ms), position, written
 BEGIN = (
     _DROP
     + """
@@ -42,9 +42,9 @@ if not number then
   number = tostring(redis.call('INCR', ns .. ':serial'))
   local now = redis.call('TIME')
   redis.call('HSET', ns .. ':info:' .. number,
-    'identity', ARGV[2], 'scheme', ARGV[3], 'source', ARGV[4], 'evicted', ARGV[5],
+    'identity', ARGV[2], 'scheme', ARGV[3], 'source', ARGV[4], 'server', ARGV[5],
     'began', now[1] .. string.format('%03d', math.floor(now[2] / 1000)),
-    'position', -1, 'written', 0)
+    'position', -1, 'written', 0, 'carried', 0)
   redis.call('SET', ns .. ':next', number)
 end
 local found = redis.call('HMGET', ns .. ':info:' .. number, 'began', 'position', 'written')
@@ -84,18 +84,19 @@ CARRY = (
     + """
 local old = ARGV[1] .. ':gen:' .. ARGV[3] .. ':'
 local new = ARGV[1] .. ':gen:' .. ARGV[2] .. ':'
-local live, covered = 0, 0
+local live, covered, carried = 0, 0, 0
 for at = 5, #ARGV do
   if redis.call('EXISTS', old .. ARGV[at]) == 1 then
     live = live + 1
     if ARGV[4] == '1' and redis.call('COPY', old .. ARGV[at], new .. ARGV[at]) == 1 then
-      covered = covered + 1
+      carried = carried + 1
     else
       covered = covered + redis.call('EXISTS', new .. ARGV[at])
     end
   end
 end
-return {live, covered}
+redis.call('HINCRBY', ARGV[1] .. ':info:' .. ARGV[2], 'carried', carried)
+return {live, covered + carried}
 """
 )
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import orjson
+import zstandard
 
 from batchrank.entries import FORMAT, Origin, Scheme, encode_value, entry_key
 from batchrank.errors import RejectedError, UsageError
 from batchrank.formats.wording import displayable
 from batchrank.publishing.target import Header
-from batchrank.store.packing import unpack_order
-from batchrank.store.published import count_rankings, job_key_of, packed_rankings
+from batchrank.store.packing import unpack_brief
+from batchrank.store.published import (
+    count_rankings,
+    job_key_of,
+    packed_rankings,
+    read_by_mapping,
+)
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus
@@ -23,7 +28,6 @@ from batchrank.values import QueryStatus
 _SAMPLE = 512
 _SAMPLED_AT = 16
 """Places of a run where neighbours are sampled together."""
-_READ = 2000
 
 PUBLISHED = (QueryStatus.OK, QueryStatus.REPAIRED)
 """Statuses that are published unless others are named."""
@@ -71,6 +75,7 @@ class Source:
             raise UsageError("failed queries have no ranking: leave failed out of --status")
         if not ungated:
             _see_that_gates_passed(run)
+        await read_by_mapping(store)
         return cls(
             store,
             run,
@@ -82,7 +87,7 @@ class Source:
                 run.started,
                 await job_key_of(store, run),
             ),
-            await count_rankings(store, run.id, statuses),
+            await count_rankings(store, run, statuses),
         )
 
     def header(self, lifetime: Lifetime, *, replace: bool) -> Header:
@@ -103,14 +108,21 @@ class Source:
         place = displayable(str(self.store.path))
         return Header(identity, self.scheme, f"run {self.run.id} of {place}")
 
-    async def blocks(self, after: int, size: int) -> AsyncIterator[Block]:
-        """Entries of the lines behind position `after`, `size` at a time."""
-        while rows := await self._read(after, max(_READ, size)):
-            after = rows[-1][0]
-            for begin, end in pairwise([*range(0, len(rows), size), len(rows)]):
-                chunk = rows[begin:end]
-                entries = await asyncio.to_thread(self._entries, chunk)
-                yield Block(chunk[-1][0], entries)
+    async def blocks(self, after: int, size: int) -> AsyncGenerator[Block]:
+        """Entries of the lines behind position `after`, `size` at a time.
+
+        The next are read while those before are made.
+        """
+        reading = asyncio.create_task(self._read(after, size))
+        try:
+            while rows := await reading:
+                after = rows[-1][0]
+                reading = asyncio.create_task(self._read(after, size))
+                await asyncio.sleep(0)  # lets it begin
+                yield Block(after, await asyncio.to_thread(self._entries, rows))
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
 
     async def sample(self) -> list[tuple[str, bytes]]:
         """Some entries, from all over the run."""
@@ -127,11 +139,15 @@ class Source:
         return await packed_rankings(self.store, self.run.id, self.statuses, after, limit)
 
     def _entries(self, rows: Sequence[tuple[int, bytes]]) -> list[tuple[str, bytes]]:
+        decompressor = zstandard.ZstdDecompressor()
         entries = []
         for _, packed in rows:
-            query, candidates, ranking = unpack_order(packed)
+            query, docids, order = unpack_brief(packed, decompressor)
+            candidates: list[str] | None = None
+            if self.scheme.candidates:
+                candidates = [orjson.loads(b'"%b"' % docid) for docid in docids]
             key = entry_key(query, candidates, self.scheme)
-            entries.append((key, encode_value(ranking, self.origin)))
+            entries.append((key, encode_value([docids[place] for place in order], self.origin)))
         return entries
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import zstandard
@@ -68,10 +68,37 @@ def unpack_scored(packed: bytes | None) -> Scored:
     return tuple((name, score) for name, score in orjson.loads(zstandard.decompress(packed)))
 
 
-def unpack_order(packed: bytes) -> tuple[str, list[str], list[str]]:
-    """Of a packed ranked query only its text, its docids in first-stage order, and as ranked."""
-    _, _, query, docids, _, order, *_ = orjson.loads(zstandard.decompress(packed))
-    return query, docids, [docids[place] for place in order]
+class Brief(NamedTuple):
+    """Of a ranked query its text, its docids in first-stage order, and their order as ranked.
+
+    Each docid is as it stands between the quotes of a JSON string.
+    """
+
+    query: str
+    docids: list[bytes]
+    order: list[int]
+
+
+def unpack_brief(packed: bytes, decompressor: zstandard.ZstdDecompressor) -> Brief:
+    """As much of a packed ranked query as a publication needs, in a third of the time of `unpack`.
+
+    A decompressor is no thing for two threads at once.
+    """
+    data = decompressor.decompress(packed)
+    if b"\\" in data:
+        _, _, query, docids, _, order, *_ = orjson.loads(data)
+        return Brief(query, [orjson.dumps(docid)[1:-1] for docid in docids], order)
+    # Nothing is escaped, so each quote begins or ends a string: [1,"qid","query",["d1",…],…
+    _, _, _, text, rest = data.split(b'"', 4)
+    if rest.startswith(b",[]"):
+        found, rest = [], rest[3:]
+    else:
+        inner, _, rest = rest[3:].partition(b'"]')
+        found = inner.split(b'","')
+    # Scores, a list or null, then the order.
+    begin = 6 if rest.startswith(b",null,") else rest.index(b"]") + 2
+    order = orjson.loads(rest[begin : rest.index(b"]", begin) + 1])
+    return Brief(text.decode(), found, order)
 
 
 def unpack(packed: bytes) -> RankedQuery:

@@ -109,6 +109,7 @@ def test_it_loads_nothing_else_of_batchrank() -> None:
     loaded = set(done.stdout.split())
     assert {name for name in loaded if name.startswith("batchrank")} == {
         "batchrank",
+        "batchrank.version",
         "batchrank.cache",
         "batchrank.cache.cache",
         "batchrank.cache.lookup",

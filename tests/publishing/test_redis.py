@@ -186,6 +186,22 @@ def test_entries_that_are_evicted_meanwhile(
         assert server.client.keys("batchrank:gen:2:*") == []
 
 
+def test_entries_are_counted_where_the_server_was_started_anew(
+    nights: Nights, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or evicted a key of others: all of them may be there."""
+    nights.rank({"old": ["d1"]})
+    nights.published()
+    nights.rank(many(1500, "e"))
+
+    def be_another() -> None:
+        redis_server.client.hset("batchrank:info:2", "server", "another 0")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RedisTarget, "write", after_the_first_batch(be_another))
+        assert "1,501 entries, 1,500 from this run, 1 carried over" in nights.published()
+
+
 @pytest.mark.parametrize("most", [200_000, 3_000_000])
 def test_a_connection_that_drops_in_the_middle(
     nights: Nights, redis_server: RedisServer, most: int

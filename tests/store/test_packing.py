@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import orjson
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.store.packing import pack, unpack
+from batchrank.store.packing import pack, unpack, unpack_brief
 from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally, Usage
 
 COUNTS = st.integers(0, 10**6)
@@ -67,3 +69,14 @@ def test_a_hundred_candidates_take_less_than_two_kilobytes() -> None:
 
     assert len(pack(ranked)) < 2000
     assert len(pack(replace(ranked, scores=(None,) * 100))) < len(pack(ranked))
+
+
+@given(ranked_queries(), st.sampled_from(["", "\\", '"', '","', '"]', "\n"]))
+def test_the_brief_says_the_same(ranked: RankedQuery, nasty: str) -> None:
+    """Also of docids and queries with what would end a string in it."""
+    docids = tuple(f"{nasty}{docid}{nasty}" for docid in ranked.docids)
+    ranked = replace(ranked, query=ranked.query + nasty, docids=docids)
+    brief = unpack_brief(pack(ranked), zstandard.ZstdDecompressor())
+    assert brief.query == ranked.query
+    assert [orjson.loads(b'"%b"' % docid) for docid in brief.docids] == list(ranked.docids)
+    assert brief.order == list(ranked.order)
