@@ -93,6 +93,7 @@ RANKS_NOT: dict[str, object] = {
     "model": "m",  # the identity that a server discloses counts, not what it was called
     "min_overlap": 0.5,
     "output": "out.jsonl",
+    "publish": {"target": "jsonl:cache.jsonl"},
     "priority": "background",
     "quiet_hours": "08:00-20:00",
     "store": "other.sqlite",

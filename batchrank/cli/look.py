@@ -70,6 +70,8 @@ def status(
         typer.echo(line)
     for reason in (run.summary or {}).get("reasons", []):
         typer.echo(f"  {printable(reason)}")
+    for name, step in run.steps.items():
+        typer.echo(f"{name}: {printable(step)}")
     for what, causes in (("failed", failed), ("no ranking", fell_back)):
         for cause in causes:
             typer.echo(f"{what}, {printable(cause.reason)}: {cause.count:,}")

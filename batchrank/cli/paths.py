@@ -13,6 +13,7 @@ from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.holdings import Holding, holding
 from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import quoted
+from batchrank.publishing.opening import target_path
 from batchrank.running.inputs import source_of
 from batchrank.running.results import rejected_name, summary_name
 from batchrank.running.status import status_path
@@ -35,9 +36,12 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     for name in writes:
         if name is not None:
             check_output(name, kept, _replaced(output_format(spec.output_format, output)))
+    kept |= {f"the run's {name}": Path(name) for name in writes if name not in (None, "-")}
+    if spec.publish is not None and (path := target_path(spec.publish.target)) is not None:
+        # A target looks itself whether what is there are entries that it may replace.
+        check_output(str(path), kept, tuple(Holding), flag="target")
     if (textfile := spec.metrics_textfile) is not None:
-        results = {f"the run's {name}": Path(name) for name in writes if name not in (None, "-")}
-        check_output(str(textfile), {**kept, **results}, flag="--metrics-textfile")
+        check_output(str(textfile), kept, flag="--metrics-textfile")
     for what, path in reads.items():
         for other, place in stored.items():
             if _is_same(path, place):

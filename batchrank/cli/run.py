@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +24,7 @@ from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
 from batchrank.errors import BatchrankError, DiskError, StoreInUseError, UsageError
 from batchrank.logs import json_logs
+from batchrank.nightly.after import Step, after_the_run
 from batchrank.running.inputs import source_of
 from batchrank.running.results import default_output
 from batchrank.running.runner import Runner
@@ -131,13 +134,28 @@ def run(
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
     check_paths(spec, source, target, job)
     work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
-    report = run_loop(work) if spec.log_format == "text" else _logged(work)
+    night = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
-        print_json(report.summary())
-    raise typer.Exit(report.exit_code)
+        steps = {step.name: step.told for step in night.steps}
+        print_json({**night.report.summary(), "exit_code": night.exit_code, "steps": steps})
+    raise typer.Exit(night.exit_code)
 
 
-def _logged(work: Coroutine[Any, Any, Report]) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Night:
+    """How a run ended, and the steps after it."""
+
+    report: Report
+    steps: list[Step]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first step that failed, else that of the run."""
+        failed = [step.error.exit_code for step in self.steps if step.error is not None]
+        return failed[0] if failed else self.report.exit_code
+
+
+def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
     """Run with structured logs; what ends the run is the last of their lines."""
     with json_logs():
         try:
@@ -149,7 +167,7 @@ def _logged(work: Coroutine[Any, Any, Report]) -> Report:
 
 async def _run(
     spec: JobSpec, source: str, output: str, *, fresh: bool, retry_fallbacks: bool
-) -> Report:
+) -> _Night:
     with Talk(logged=spec.log_format == "json") as talk:
         ticks: list[Tick] = [talk.tick]
 
@@ -170,9 +188,18 @@ async def _run(
         async with views_of(spec, runner.inspect, talk.say) as views:
             ticks += views
             report = await _reported(runner, output, talk)
-    for line in summary_lines(report):
-        talk.say(line)
-    return report
+        for line in summary_lines(report):
+            talk.say(line)
+        started = time.monotonic()
+        steps = await after_the_run(
+            spec,
+            report,
+            began=lambda publication: stop_on_signals(publication, talk),
+            tick=lambda share, what: talk.show(share, what, time.monotonic() - started),
+        )
+    for step in steps:
+        talk.say(f"{step.name}: {step.told}")
+    return _Night(report, steps)
 
 
 async def _reported(runner: Runner, output: str, talk: Talk) -> Report:

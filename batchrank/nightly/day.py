@@ -6,13 +6,14 @@ import asyncio
 
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
+from batchrank.nightly.after import FAILED, steps_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
+from batchrank.store.records import Run
 from batchrank.store.store import Store
 
 _SAME_NIGHT_SECONDS = 18 * 3600.0
 """A night that began earlier is over, whether or not it came to its end: the next one begins."""
-_ENDED = (0, RejectedError.exit_code)
 
 
 async def spec_of_the_night(today: JobSpec, yesterday: JobSpec, now: float) -> JobSpec:
@@ -24,6 +25,14 @@ async def spec_of_the_night(today: JobSpec, yesterday: JobSpec, now: float) -> J
     """
     goes_on = today != yesterday and await _is_unfinished(yesterday, now)
     return yesterday if goes_on else today
+
+
+def _is_ended(spec: JobSpec, run: Run) -> bool:
+    """Whether a run came to its end, and every step after it that is due."""
+    if run.exit == RejectedError.exit_code:
+        return True
+    steps = [run.steps.get(name, FAILED) for name in steps_of(spec)]
+    return run.exit == 0 and not any(told.startswith(FAILED) for told in steps)
 
 
 async def _is_unfinished(spec: JobSpec, now: float) -> bool:
@@ -38,7 +47,7 @@ async def _is_unfinished(spec: JobSpec, now: float) -> bool:
         runs = await store.runs()
     finally:
         await store.close()
-    if not runs or now - runs[0].started >= _SAME_NIGHT_SECONDS or runs[0].exit in _ENDED:
+    if not runs or now - runs[0].started >= _SAME_NIGHT_SECONDS or _is_ended(spec, runs[0]):
         return False
     return all(
         mine is None or displayable(mine) == its

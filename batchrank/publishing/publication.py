@@ -89,6 +89,11 @@ class Publication:
         self._task: asyncio.Task[Published] | None = None
 
     @property
+    def target(self) -> Target:
+        """Where it goes."""
+        return self._target
+
+    @property
     def is_stopping(self) -> bool:
         """Whether `stop` was called."""
         return self._stop is not None

@@ -22,6 +22,7 @@ from batchrank.spec.address import parse_address
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.quiet import QuietHours, parse_quiet_hours
 from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
@@ -231,6 +232,10 @@ class JobSpec(StageSpec, SelectionSpec):
     )
     metrics_textfile: Path | None = Field(
         default=None, description="Keep metrics in this file for node_exporter: NAME.prom."
+    )
+
+    publish: PublishSpec | None = Field(
+        default=None, description="Where the rankings go as cache entries once the gates passed."
     )
 
     cost: Cost | None = Field(default=None, description="What the machines cost.")

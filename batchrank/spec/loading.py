@@ -14,6 +14,7 @@ from batchrank.prompts.template import NO_TEMPLATE, Template
 from batchrank.spec.complaints import complaint, unreadable_text
 from batchrank.spec.dating import dated
 from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.tables import check_tables, read_toml
 
 Templates = tuple[Template, ...]
@@ -47,6 +48,16 @@ def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None =
     given = {name: value for name, value in flags.items() if value is not None}
     today = datetime.now(UTC).astimezone().date()
     return make_spec(dated(values | given, day or today), given, where)
+
+
+def make_publish_spec(values: Mapping[str, object], flags: Container[str]) -> PublishSpec:
+    """The settings of a publication; UsageError names the one whose value can't be used."""
+    if wrong := unreadable_text(values, flags):
+        raise UsageError(wrong)
+    try:
+        return PublishSpec.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(complaint(error, flags)) from error
 
 
 def make_spec(values: Mapping[str, object], flags: Container[str] = (), where: str = "") -> JobSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,8 @@ class Run:
     """One invocation of `batchrank run`, with the settings of its job.
 
     `fresh_since` is the run from which on the job's rankings and answers count. `deadline` is in
-    seconds since the epoch, None for none.
+    seconds since the epoch, None for none. `steps` are what was done after it (`publish`,
+    `report`), each with a word on how it ended.
     """
 
     id: int
@@ -75,3 +77,4 @@ class Run:
     summary: dict[str, Any] | None
     fresh_since: int = 0
     deadline: float | None = None
+    steps: Mapping[str, str] = field(default_factory=dict)

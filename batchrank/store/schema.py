@@ -82,6 +82,9 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lines ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;  -- of the raw line, 0: unknown
     """,
+    """
+    ALTER TABLE runs ADD COLUMN steps TEXT NOT NULL DEFAULT '{}';  -- JSON: what was done after it
+    """,
 )
 
 VERSION = len(MIGRATIONS)

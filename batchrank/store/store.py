@@ -185,7 +185,7 @@ class Store:
         """A run by its number, the latest without one; UsageError where there is none."""
         sql = (
             "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
-            "fresh_since, deadline FROM runs JOIN jobs ON jobs.id = runs.job "
+            "fresh_since, deadline, steps FROM runs JOIN jobs ON jobs.id = runs.job "
         )
         if number is None:
             rows = await self.select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
@@ -195,6 +195,7 @@ class Store:
             what = "no run" if number is None else f"no run {number}"
             raise UsageError(f"store {self.path} holds {what}; see `batchrank status`")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
+        fresh_since, deadline, steps = rows[0][9:]
         return Run(
             identity,
             job,
@@ -205,7 +206,16 @@ class Store:
             ended,
             exit_code,
             orjson.loads(summary) if summary else None,
-            *rows[0][9:],
+            fresh_since,
+            deadline,
+            orjson.loads(steps),
+        )
+
+    async def end_step(self, run: int, name: str, told: str) -> None:
+        """Record how a step after a run ended, in a word for people."""
+        await self._write(
+            "UPDATE runs SET steps = json_set(steps, '$.' || ?, ?) WHERE id = ?",
+            (name, told, run),
         )
 
     async def runs(self) -> list[Run]:

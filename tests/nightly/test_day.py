@@ -69,6 +69,22 @@ async def test_a_night_that_did_not_end_goes_on(
     assert await day_of(given, started + hours * HOUR) == str(expected)
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [("generation 3 of x", TODAY), ("failed: x can't be reached", YESTERDAY), (None, YESTERDAY)],
+)
+async def test_a_night_that_is_not_published_goes_on(
+    tmp_path: Path, told: str | None, expected: date
+) -> None:
+    given = names(tmp_path) | {"publish": {"target": f"jsonl:{tmp_path}/cache.jsonl"}}
+    started = await began(given, 0)
+    if told is not None:
+        store = await Store.open(tmp_path / "all.sqlite")
+        await store.end_step(1, "publish", told)
+        await store.close()
+    assert await day_of(given, started + HOUR) == str(expected)
+
+
 async def test_a_run_of_another_input_says_nothing_of_this_night(tmp_path: Path) -> None:
     started = await began(names(tmp_path, input=f"{tmp_path}/other-{{date}}.jsonl"), None)
     assert await day_of(names(tmp_path), started + HOUR) == str(TODAY)

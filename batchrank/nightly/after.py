@@ -1,0 +1,93 @@
+"""What comes after a run, as its job spec says: its rankings are published."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from batchrank.errors import BatchrankError
+from batchrank.formats.wording import counted
+from batchrank.publishing.making import publication_of
+from batchrank.publishing.publication import Publication
+from batchrank.running.verdict import Report
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.publishspec import PublishSpec
+from batchrank.store.lock import store_lock
+from batchrank.store.store import Store
+
+FAILED = "failed: "
+"""How a step is remembered that is to be done again begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step after a run: what it did in a word, or the error that ended it."""
+
+    name: str
+    told: str
+    error: BatchrankError | None = None
+
+
+def steps_of(spec: JobSpec) -> tuple[str, ...]:
+    """The steps that a night of `spec` has after its run, by the key that asks for each."""
+    wanted = {"publish": spec.publish}
+    return tuple(name for name, asked in wanted.items() if asked is not None)
+
+
+async def after_the_run(
+    spec: JobSpec,
+    report: Report,
+    *,
+    began: Callable[[Publication], None],
+    tick: Callable[[float, str], None],
+) -> list[Step]:
+    """Do the steps of `spec`; each is kept in the store with how it ended, and an error stops none.
+
+    Nothing is published that no gate passed. `began` gets the publication, so that it can be
+    stopped, `tick` how far it is. The same again goes on with what was interrupted.
+    """
+    steps = []
+    if spec.publish is not None and report.publishable:
+        with_it = _published(spec, spec.publish, report.run.id, began, tick)
+        steps.append(await _step(spec, report.run.id, "publish", with_it))
+    return steps
+
+
+async def _published(
+    spec: JobSpec,
+    wanted: PublishSpec,
+    run: int,
+    began: Callable[[Publication], None],
+    tick: Callable[[float, str], None],
+) -> str:
+    async with AsyncExitStack() as stack:
+        lock = store_lock(spec.store)
+        await asyncio.to_thread(lock.__enter__)
+        stack.push(lock)
+        publication = await stack.enter_async_context(publication_of(spec.store, run, wanted, tick))
+        began(publication)
+        ended = await publication.run()
+        name = publication.target.name
+    if ended.repeated:
+        return f"generation {ended.generation} of {name} was current already"
+    return (
+        f"generation {ended.generation} of {name}: "
+        f"{counted(ended.entries or 0, 'entry', 'entries')}, {ended.written:,} from this run, "
+        f"{ended.carried:,} carried over"
+    )
+
+
+async def _step(spec: JobSpec, run: int, name: str, work: Awaitable[str]) -> Step:
+    try:
+        step = Step(name, await work)
+    except BatchrankError as error:
+        step = Step(name, f"{FAILED}{error}", error)
+    with suppress(BatchrankError):  # the step is done, or its own error is told
+        store = await Store.open(spec.store)
+        try:
+            await store.end_step(run, name, step.told)
+        finally:
+            await store.close()
+    return step

@@ -1,0 +1,99 @@
+"""The settings of a publication: `batchrank publish`, and `[publish]` of a job spec."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from batchrank.entries import Scheme, is_namespace
+from batchrank.spec.deadline import parse_duration
+from batchrank.spec.fields import MANY, Number, Switch, Whole
+from batchrank.values import QueryStatus
+
+_MOST_JITTER = 0.9
+
+
+class PublishSpec(BaseModel):
+    """The `[publish]` table: where a run's rankings go as cache entries, and how."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: str = Field(
+        min_length=1,
+        description="redis://HOST:PORT/DB, sqlite:FILE, jsonl:FILE or parquet:FILE.",
+    )
+    status: str = Field(
+        default="ok,repaired", description="Queries to publish: ok, repaired, degraded, unranked."
+    )
+    ttl: str = Field(
+        default="7d", description="When an entry ends that no later night renews; none for never."
+    )
+    jitter: Number = Field(
+        default=0.1,
+        ge=0,
+        le=_MOST_JITTER,
+        description="Up to this share is taken off ttl, so that not all end at once.",
+    )
+    normalise: str = Field(
+        default="nfkc,casefold,spaces",
+        description="What makes queries alike: nfkc, casefold, spaces; none for nothing.",
+    )
+    key_candidates: Switch = Field(default=False, description="Keys include the set of candidates.")
+    replace: Switch = Field(
+        default=False,
+        description="Drop entries that this run doesn't have; else they stay until their TTL ends.",
+    )
+    min_coverage: Number = Field(
+        default=0.9,
+        ge=0,
+        le=1,
+        description="Refuse a generation that has less of the current keys.",
+    )
+    keep: Whole = Field(
+        default=2, ge=1, le=MANY, description="Generations that stay, for --rollback."
+    )
+    namespace: str = Field(default="batchrank", description="What all keys in Redis begin with.")
+    password_env: str | None = Field(
+        default=None, description="Environment variable with the password of Redis."
+    )
+    max_ops: Whole | None = Field(
+        default=None, ge=1, le=MANY, description="Writes a second to Redis at most."
+    )
+    ungated: Switch = Field(
+        default=False,
+        description="Also a run that was rejected, killed or stopped before its deadline.",
+    )
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> PublishSpec:
+        _ = self.statuses, self.scheme, self.seconds
+        if not is_namespace(self.namespace):
+            raise ValueError(f"namespace {self.namespace!r}: use letters, digits, _ . : and -")
+        return self
+
+    @property
+    def statuses(self) -> tuple[QueryStatus, ...]:
+        """The statuses of queries that are published."""
+        try:
+            found = tuple(QueryStatus(name.strip()) for name in self.status.split(","))
+        except ValueError:
+            found = (QueryStatus.FAILED,)
+        if QueryStatus.FAILED in found:
+            raise ValueError(
+                f"status {self.status!r}: use some of ok, repaired, degraded, unranked"
+            )
+        return found
+
+    @property
+    def scheme(self) -> Scheme:
+        """How keys are made."""
+        try:
+            return Scheme(Scheme.parse(self.normalise).steps, self.key_candidates)
+        except ValueError:
+            raise ValueError(
+                f"normalise {self.normalise!r}: use some of nfkc, casefold, spaces, or none"
+            ) from None
+
+    @property
+    def seconds(self) -> float | None:
+        """`ttl` in seconds, None for never."""
+        return None if self.ttl == "none" else parse_duration(self.ttl)

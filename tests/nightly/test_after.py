@@ -1,0 +1,128 @@
+"""A job spec can be the whole night: rank, gate, write, publish; each step can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from scripts.judge import JudgeServer
+from tests.cli.running import Result, Row, batchrank, judge, requests, serving, windows, written
+from tests.publishing.reading import docids_at
+
+TODAY = datetime.now().astimezone().date()
+ROWS = requests(queries=6, candidates=8)
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with serving(judge(ROWS)) as running:
+        yield running
+
+
+@pytest.fixture
+def job(tmp_path: Path, server: JudgeServer) -> Path:
+    """A spec with everything in it, and tonight's input."""
+    written(tmp_path / f"log-{TODAY}.jsonl", ROWS)
+    lines = {
+        "input": f"{tmp_path}/log-{{date}}.jsonl",
+        "output": f"{tmp_path}/out-{{date}}.jsonl",
+        "store": f"{tmp_path}/night.sqlite",
+        "base_url": server.url,
+    }
+    text = "".join(f'{name} = "{value}"\n' for name, value in lines.items())
+    path = tmp_path / "night.toml"
+    path.write_text(f'{text}\n[publish]\ntarget = "sqlite:{tmp_path}/cache.sqlite"\n')
+    return path
+
+
+def target(job: Path) -> str:
+    return f"sqlite:{job.parent}/cache.sqlite"
+
+
+def run(job: Path, *arguments: object) -> Result:
+    return batchrank("run", "--job", job, *arguments)
+
+
+def status(job: Path) -> str:
+    return batchrank("status", "--store", job.parent / "night.sqlite").out.decode()
+
+
+def test_what_was_ranked_is_published(job: Path) -> None:
+    ended = run(job, "--json")
+    assert ended.code == 0, ended.err
+    assert len(docids_at(target(job))) == len(ROWS)
+    assert "publish: generation 1 of" in ended.err
+    assert ended.json["steps"]["publish"].startswith("generation 1 of ")
+    assert "6 entries, 6 from this run, 0 carried over" in status(job)
+
+
+def test_a_failed_publication_is_told_and_done_by_the_same_command(
+    job: Path, server: JudgeServer
+) -> None:
+    cache = job.parent / "cache.sqlite"
+    cache.write_bytes(b"no database, and not ours")
+    failed = run(job)
+    assert failed.code != 0
+    assert "publish: failed: " in failed.err
+    assert "publish: failed: " in status(job)
+    assert (job.parent / f"out-{TODAY}.jsonl").exists()
+
+    asked = len(windows(server))
+    cache.unlink()
+    again = run(job)
+    assert again.code == 0, again.err
+    assert len(docids_at(target(job))) == len(ROWS)
+    assert len(windows(server)) == asked
+    assert "failed:" not in status(job)
+
+
+def test_a_rejected_night_publishes_nothing(job: Path) -> None:
+    assert run(job).code == 0
+    before = docids_at(target(job))
+    source = job.parent / f"log-{TODAY}.jsonl"
+    written(source, [*ROWS[:4], b"{}", b"{}"])
+    rejected = run(job)
+    assert rejected.code == 3
+    assert "publish:" not in rejected.err
+    assert docids_at(target(job)) == before
+
+
+def test_a_short_night_keeps_what_was_published(job: Path) -> None:
+    assert run(job).code == 0
+    before = docids_at(target(job))
+    source = job.parent / f"log-{TODAY}.jsonl"
+    changed: list[Row] = [{**row, "candidates": row["candidates"][:7]} for row in ROWS]
+    written(source, changed)
+    short = run(job, "--time-limit", "0s")
+    assert short.code == 75, short.err
+    assert docids_at(target(job)).keys() == before.keys()
+
+
+def test_a_target_that_is_a_file_of_the_run_is_refused(job: Path) -> None:
+    text = job.read_text().replace("cache.sqlite", "night.sqlite")
+    job.write_text(text)
+    refused = run(job)
+    assert refused.code == 2
+    assert "night.sqlite" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('status = "fine"', "status 'fine': use some of"),
+        ('ttl = "soon"', "'soon' is no duration"),
+        ("keep = 0", "publish keep must be at least 1"),
+        ('targe = "x"', "unknown key 'targe'; did you mean 'target'"),
+    ],
+)
+def test_what_can_not_be_published_is_said_before_anything_is_asked(
+    job: Path, server: JudgeServer, line: str, complaint: str
+) -> None:
+    job.write_text(f"{job.read_text()}{line}\n")
+    refused = run(job)
+    assert refused.code == 2
+    assert complaint in refused.err
+    assert not server.calls
