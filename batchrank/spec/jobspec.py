@@ -222,7 +222,7 @@ class JobSpec(StageSpec, SelectionSpec):
         default="text", description="json: one structured line an event on stderr."
     )
 
-    dashboard: bool = Field(default=False, description="Show the run on a page while it works.")
+    dashboard: Switch = Field(default=False, description="Show the run on a page while it works.")
     dashboard_address: Annotated[str | None, BeforeValidator(_as_text)] = Field(
         default=None,
         description="Where the page is: HOST:PORT, or PORT on this machine; any free one if unset.",
