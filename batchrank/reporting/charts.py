@@ -162,7 +162,7 @@ def measures_chart(changes: Sequence[Change]) -> Chart:
         axes.set_ylim(-0.6, len(shown) - 0.4)
         axes.margins(x=0.08)
         axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.2f}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(_change))
         axes.grid(axis="x")
 
     label = "; ".join(
@@ -229,6 +229,10 @@ def _chart(
             return figure.svg(f"{name}-{kind}", label)
 
     return Chart(drawn(*size, "w"), drawn(NARROW, narrow_height, "n"), header, tuple(rows))
+
+
+def _change(value: float, _: object = None) -> str:
+    return f"{value:+.2g}".replace("-", "−") if abs(value) > 1e-9 else "0"
 
 
 def _count_axis(axes: Axes) -> None:

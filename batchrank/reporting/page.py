@@ -180,7 +180,7 @@ def _tiles(facts: Facts) -> list[Tile]:
         Tile(
             "Tokens",
             _short(tokens.prompt_tokens),
-            f"read, {_short(tokens.completion_tokens)} generated",
+            f"in prompts, {_short(tokens.completion_tokens)} generated",
         ),
         Tile(
             "Without a ranking",
