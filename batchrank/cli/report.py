@@ -11,8 +11,7 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.measure import cost_of
 from batchrank.cli.paths import check_output, stored_files
-from batchrank.reporting.gathering import Wanted
-from batchrank.reporting.writing import write_report
+from batchrank.reporting import Wanted, write_report
 
 
 def report(

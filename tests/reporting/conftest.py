@@ -11,7 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.cli.conftest import rows, server, shell
 from tests.cli.running import Row, batchrank, gain, judge, requests, serving, written
+
+__all__ = ["rows", "server", "shell"]
 
 HOSTILE = (
     "<script>document.title='taken'</script></style></title>]]>-->"
@@ -39,20 +42,20 @@ class Nights:
 
 def queries() -> list[Row]:
     """Thirty queries; the first is what nobody should trust."""
-    rows = requests(queries=30, candidates=24)
-    rows[0]["query"]["text"] += HOSTILE
-    rows[0]["candidates"][20]["docid"] = HOSTILE
-    return rows
+    made = requests(queries=30, candidates=24)
+    made[0]["query"]["text"] += HOSTILE
+    made[0]["candidates"][20]["docid"] = HOSTILE
+    return made
 
 
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     """Two runs, of which some answers are prose; the second kept how its slots were used."""
     made = Nights(tmp_path_factory.mktemp("nights"))
-    rows = queries()
-    source = written(made.folder / "log.jsonl", [*rows, b"{torn", b'{"qid": "bare"}'])
+    asked = queries()
+    source = written(made.folder / "log.jsonl", [*asked, b"{torn", b'{"qid": "bare"}'])
     lines = []
-    for row in rows[:20]:
+    for row in asked[:20]:
         qid = row["query"]["qid"]
         for place, candidate in enumerate(row["candidates"]):
             if candidate["docid"] != HOSTILE:
@@ -60,7 +63,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
                 lines.append(f"{qid} 0 {candidate['docid']} {grade if place else 3}\n")
     made.qrels.write_text("".join(lines))
     bad: dict[str, Any] = {"malformed_rate": 0.15, "malformed": ("prose",), "sound_trials": True}
-    with serving(judge(rows, constraints=frozenset(), noise=0.2, **bad)) as server:
+    with serving(judge(asked, constraints=frozenset(), noise=0.2, **bad)) as server:
         for flags in (("--window-size", "8"), ("--window-size", "12", "--no-re-ask")):
             ended = batchrank(
                 *("run", source, "--store", made.store, "--base-url", server.url, *flags),

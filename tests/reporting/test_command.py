@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from batchrank.measuring.runs import read_run
-from batchrank.reporting import write_report
-from batchrank.reporting.gathering import Wanted
-from tests.cli.running import batchrank
+from batchrank.reporting import Wanted, write_report
+from tests.cli.conftest import Shell
+from tests.cli.running import batchrank, written
 from tests.reporting.conftest import Nights
 
 
@@ -91,3 +93,41 @@ async def test_a_page_has_a_limit(
         for path in (page, small)
     ]
     assert told[0] == told[1] > 0
+
+
+def test_a_run_that_was_killed_is_told_of(nights: Nights, tmp_path: Path) -> None:
+    store, price = tmp_path / "store.sqlite", tmp_path / "price.toml"
+    price.write_text("[cost]\ngpu_hour = 2.5\n")
+    assert batchrank("backup", store, "--store", nights.store).code == 0
+    with closing(sqlite3.connect(store)) as opened:
+        opened.execute("UPDATE runs SET ended = NULL, exit = NULL, summary = NULL")
+        opened.commit()
+    ended = batchrank(
+        "report",
+        store,
+        "-o",
+        "-",
+        "--qrels",
+        nights.qrels,
+        "--against",
+        nights.store,
+        "--job",
+        price,
+    )
+    assert ended.code == 0, ended.err
+    text = ended.out.decode()
+    assert "has not ended, or was killed" in text
+    assert "How slots were used over time is not known" in text
+    assert "Cost" not in text
+
+
+def test_a_run_without_a_ranking_is_told_of(tmp_path: Path, shell: Shell) -> None:
+    lines = [b"{torn", b'{"qid": "q1", "query": "one", "candidates": ["only"]}']
+    source = written(tmp_path / "in.jsonl", lines)
+    assert shell.run(source, "--max-failed", "1").code == 0
+    ended = batchrank("report", shell.store, "-o", "-")
+    assert ended.code == 0, ended.err
+    text = ended.out.decode()
+    for told in ("No query was ranked by a model.", "No call was paid for", "1 unranked", "{torn"):
+        assert told in text
+    assert "<svg" not in text
