@@ -28,6 +28,17 @@ Ranking = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `index`, from 0, of the `count` that an input is split into; written `index/count`."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """What is searched for."""
 

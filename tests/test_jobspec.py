@@ -84,6 +84,7 @@ RANKS_NOT: dict[str, object] = {
     "input": "log.jsonl",
     "insecure": True,
     "limit": 7,
+    "shard": "1/4",
     "log_format": "json",
     "max_failed": 0.5,
     "max_fallback": 0.5,

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Place] = {
     "label": Place(CHOOSE, "batchrank.cli.label:label_command"),
     "publish": Place(PUBLISH, "batchrank.cli.publish:publish"),
     "backup": Place(MAINTAIN, "batchrank.cli.keep:backup"),
+    "merge-stores": Place(MAINTAIN, "batchrank.cli.keep:merge_stores"),
     "gc": Place(MAINTAIN, "batchrank.cli.keep:gc"),
 }
 """In the order of `--help`. A command's module is loaded when the command is called."""

@@ -1,8 +1,10 @@
-"""`batchrank backup` and `gc`: copy a store, and remove from it what is old."""
+"""`batchrank backup`, `merge-stores` and `gc`: copy stores, join them, remove what is old."""
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +15,10 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.streams import print_json
+from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
-from batchrank.formats.wording import printable
+from batchrank.formats.wording import counted, printable
+from batchrank.running.joining import join
 from batchrank.running.retention import collect
 from batchrank.spec.deadline import parse_duration
 from batchrank.store.backup import back_up
@@ -35,6 +39,50 @@ def backup(
     check_output(str(target), stored_files(store))
     size = back_up(store, target)
     typer.echo(f"{printable(str(target))}: {size:,} bytes")
+
+
+def merge_stores(
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="STORE...", help="The stores of the shards.")
+    ],
+    target: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The new store; must not exist yet."),
+    ],
+    as_json: options.JsonFlag = False,
+) -> None:
+    """Join the stores of `run --shard i/n` into FILE; `run` on the whole input then ends the job.
+
+    Nothing is judged here. What the shards lack is said, and asked for by that run.
+
+    Example: batchrank merge-stores shard-*.sqlite -o joined.sqlite
+    """
+    kept: dict[str, Path] = {}
+    for number, store in enumerate(stores, 1):
+        if not is_there(store):
+            raise UsageError(f"there is no store at {store}: name the stores of the shards")
+        for what, path in stored_files(store).items():
+            kept[f"{what} of argument {number}"] = path
+    if len({os.path.realpath(store) for store in stores}) < len(stores):
+        raise UsageError("a store is named twice: name each once")
+    check_output(str(target), kept)
+    if target.exists():
+        raise UsageError(f"{target} is there already; choose a name that is free")
+    with ExitStack() as locks:
+        for store in (*stores, target):
+            locks.enter_context(store_lock(store))
+        joined = run_loop(join(stores, target))
+    talk = Talk()
+    for remark in joined.remarks:
+        talk.say(f"warning: {remark}")
+    if as_json:
+        print_json(asdict(joined))
+        return
+    typer.echo(
+        f"{printable(str(target))}: {counted(joined.lines, 'line')}, {joined.rankings:,} rankings "
+        f"and {joined.answers:,} answers of {counted(joined.shards, 'shard')} ({joined.size:,} "
+        "bytes)"
+    )
 
 
 def gc(

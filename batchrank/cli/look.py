@@ -62,8 +62,10 @@ def status(
         print_json({**found, **reasons})
         return
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
+    part = f" (shard {run.shard})" if run.shard else ""
     typer.echo(
-        f"run {run.id} of {printable(run.input)}, begun {started:%Y-%m-%d %H:%M:%S}: {_ending(run)}"
+        f"run {run.id} of {printable(run.input)}{part}, begun {started:%Y-%m-%d %H:%M:%S}: "
+        f"{_ending(run)}"
     )
     typer.echo(f"model {printable(run.settings['model'])}, template {run.settings['template']}")
     for line in totals_lines(totals):

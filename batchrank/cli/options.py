@@ -135,6 +135,7 @@ Corpus = Annotated[Path | None, _option("corpus", "--corpus", panel=_GENERAL)]
 Topics = Annotated[Path | None, _option("topics", "--topics", panel=_GENERAL)]
 RunFile = Annotated[Path | None, _option("run_file", "--run-file", panel=_GENERAL)]
 Limit = Annotated[int | None, _option("limit", "--limit", panel=_GENERAL)]
+ShardName = Annotated[str | None, _option("shard", "--shard", panel=_GENERAL, metavar="I/N")]
 TopK = Annotated[int | None, _option("top_k", "--top-k", panel=_GENERAL)]
 
 BaseUrl = Annotated[

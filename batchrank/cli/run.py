@@ -23,10 +23,11 @@ from batchrank.cli.talk import Talk
 from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
 from batchrank.errors import BatchrankError, DiskError, StoreInUseError, UsageError
+from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
 from batchrank.nightly.after import Step, after_the_run
 from batchrank.running.inputs import source_of
-from batchrank.running.results import default_output
+from batchrank.running.results import default_output, name_of_part
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.summaryfile import write_summary
@@ -47,6 +48,7 @@ def run(
     topics: options.Topics = None,
     run_file: options.RunFile = None,
     limit: options.Limit = None,
+    shard: options.ShardName = None,
     top_k: options.TopK = None,
     base_url: options.BaseUrl = None,
     backend: options.Backend = None,
@@ -125,14 +127,16 @@ def run(
     """
     flags = {name: value for name, value in locals().items() if name in JobSpec.model_fields}
     spec = tonight(job, {**flags, "input": queries, "format": format_}, date)
-    source = input_of(spec)
+    path = input_of(spec)
     if dry:
-        dry_run(spec, source, as_json=as_json)
+        dry_run(spec, path, as_json=as_json)
         return
-    target = spec.output or default_output(source, spec.output_format or "jsonl")
+    source = source_of(spec, path)
+    whole = spec.output or default_output(path, spec.output_format or "jsonl")
+    target = name_of_part(whole, source.shard)
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
-    check_paths(spec, source, target, job)
+    check_paths(spec, path, target, job)
     work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     night = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
@@ -166,7 +170,7 @@ def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
 
 
 async def _run(
-    spec: JobSpec, source: str, output: str, *, fresh: bool, retry_fallbacks: bool
+    spec: JobSpec, source: Source, output: str, *, fresh: bool, retry_fallbacks: bool
 ) -> _Night:
     with Talk(logged=spec.log_format == "json") as talk:
         ticks: list[Tick] = [talk.tick]
@@ -177,7 +181,7 @@ async def _run(
 
         runner = Runner(
             spec,
-            source_of(spec, source),
+            source,
             output,
             fresh=fresh,
             retry_fallbacks=retry_fallbacks,

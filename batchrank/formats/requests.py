@@ -94,6 +94,18 @@ def salvage(data: bytes) -> Request:
     return Request(Query(qid, text if isinstance(text, str) else ""), tuple(documents.values()))
 
 
+def qid_of(data: bytes) -> str | None:
+    """The qid of a line, None where none can be made out; of a line that fails, too."""
+    try:
+        line = load_line(data)
+        if not isinstance(line, dict):
+            return None
+        _refuse_unusable(line)
+        return _query(line).qid
+    except LineError as error:
+        return error.qid
+
+
 def repeated_qid(qid: str, number: int, first: int) -> LineError:
     """The error of line `number`, whose qid stands in line `first` with other content."""
     return LineError(

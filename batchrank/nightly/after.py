@@ -31,7 +31,12 @@ class Step:
 
 
 def steps_of(spec: JobSpec) -> tuple[str, ...]:
-    """The steps that a night of `spec` has after its run, by the key that asks for each."""
+    """The steps that a night of `spec` has after its run, by the key that asks for each.
+
+    After a shard there is none: they are for the whole.
+    """
+    if spec.shard is not None:
+        return ()
     wanted = {"publish": spec.publish}
     return tuple(name for name, asked in wanted.items() if asked is not None)
 
@@ -49,7 +54,7 @@ async def after_the_run(
     stopped, `tick` how far it is. The same again goes on with what was interrupted.
     """
     steps = []
-    if spec.publish is not None and report.publishable:
+    if spec.publish is not None and spec.shard is None and report.publishable:
         with_it = _published(spec, spec.publish, report.run.id, began, tick)
         steps.append(await _step(spec, report.run.id, "publish", with_it))
     return steps

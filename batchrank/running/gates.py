@@ -118,10 +118,13 @@ async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:
 async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejection | None:
     """The judged queries of a run, if their mean nDCG@10 is below that of the first stage.
 
-    Raises UsageError where the run has none of them, or none that an order could make better.
+    Raises UsageError where the run, of no shard, has none of them, or none that an order could make
+    better.
     """
     found = {ranked.qid: ranked for ranked in await queries_of(store, run.id, canaries.hashes)}
     qrels = {qid: canaries.qrels[qid] for qid in found if qid in canaries.qrels}
+    if not qrels and run.shard is not None:
+        return None  # they may all be in other shards
     if not qrels:
         raise UsageError("none of the queries of --gate-qrels is in the input: nothing to judge by")
     if not any(qrels[qid].get(docid, 0) > 0 for qid in qrels for docid in found[qid].docids):

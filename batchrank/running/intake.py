@@ -287,8 +287,10 @@ def _repeated(raw: RawLine, holder: Line) -> RankedQuery:
 
 
 def _size(source: Source) -> int | None:
-    """Bytes of a plain file; what a pipe or a packed file holds is not known beforehand."""
-    return Path(source.path).stat().st_size if is_plain(source) else None
+    """Bytes of a plain file, or a shard's part of them; unknown of a pipe or a packed file."""
+    if not is_plain(source):
+        return None
+    return Path(source.path).stat().st_size // (source.shard.count if source.shard else 1)
 
 
 def _digested(blocks: Iterator[list[RawLine]]) -> list[tuple[RawLine, bytes]] | None:

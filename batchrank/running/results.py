@@ -20,7 +20,7 @@ from batchrank.running.history import invocations
 from batchrank.running.texts import Texts
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import OutputFormat, RankedQuery
+from batchrank.values import OutputFormat, RankedQuery, Shard
 
 _REJECTED = ".rejected"
 NO_FILE = "(no file)"
@@ -34,6 +34,16 @@ def default_output(source: str, form: OutputFormat) -> str:
     path = Path(source.removesuffix(".gz").removesuffix(".zst"))
     stem = path.with_suffix("") if path.suffix in ENDINGS else path
     return f"{stem}.ranked.{ending(form)}"
+
+
+def name_of_part(output: str, shard: Shard | None) -> str:
+    """The same output for one shard: a name of its own, since all may write into one folder."""
+    if shard is None or output == "-":
+        return output
+    packed = next((end for end in (".gz", ".zst") if output.endswith(end)), "")
+    path = Path(output.removesuffix(packed))
+    part = f"{path.stem}.{shard.index}-of-{shard.count}{path.suffix}{packed}"
+    return str(path.with_name(part))
 
 
 def rejected_name(output: str) -> str | None:

@@ -187,6 +187,7 @@ class Runner:
                     displayable(self._output or NO_FILE),
                     fresh=self._fresh,
                     deadline=deadline,
+                    shard=str(self._source.shard) if self._source.shard else None,
                 )
                 about(run=run.id, job=job.key.hex())
                 self._recorder.run, self._recorder.model = run.id, profile.model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,6 +25,7 @@ from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.quiet import QuietHours, parse_quiet_hours
 from batchrank.spec.selectionspec import SelectionSpec
+from batchrank.spec.shard import parse_shard
 from batchrank.spec.stagespec import StageSpec
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
@@ -115,6 +116,9 @@ class JobSpec(StageSpec, SelectionSpec):
     )
     limit: Whole | None = Field(
         default=None, ge=1, le=MOST, description="Read only the first N lines."
+    )
+    shard: str | None = Field(
+        default=None, description="Rank only part i of n, from 0/n to n−1/n (docs/scaling.md)."
     )
 
     backend: Literal["auto", "openai", "ollama", "embedded"] = Field(
@@ -257,14 +261,9 @@ class JobSpec(StageSpec, SelectionSpec):
     @model_validator(mode="after")
     def _fit_together(self) -> JobSpec:
         self._check_stages()
-        parse_duration(self.wait_for_server)
-        parse_duration(self.incremental_max_age)
-        for address in filter(None, (self.dashboard_address, self.metrics_port)):
-            parse_address(address)
+        self._check_texts()
         if self.metrics_textfile is not None and self.metrics_textfile.suffix != ".prom":
             raise ValueError("metrics_textfile must end in .prom, or node_exporter passes over it")
-        if self.quiet_hours is not None:
-            parse_quiet_hours(self.quiet_hours)
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
         one_by_one = {"pointwise", "pairwise"} & {stage.strategy for stage in self.stages}
@@ -278,10 +277,6 @@ class JobSpec(StageSpec, SelectionSpec):
                 "incremental builds on the model's own order, which alpha, near_duplicates and mmr "
                 "change: it can't be had together with them"
             )
-        if self.deadline is not None:
-            parse_clock(self.deadline)
-        if self.time_limit is not None:
-            parse_duration(self.time_limit)
         if self.degrade and self.deadline is None and self.time_limit is None:
             raise ValueError("degrade needs a deadline or a time_limit to be on time for")
         if self.degrade and self.without_optional_passes() == self:
@@ -294,6 +289,19 @@ class JobSpec(StageSpec, SelectionSpec):
         if self.model_path is not None and self.backend != "embedded":
             raise ValueError("model_path goes with backend embedded")
         return self
+
+    def _check_texts(self) -> None:
+        readers: dict[Callable[[str], object], tuple[str | None, ...]] = {
+            parse_duration: (self.wait_for_server, self.incremental_max_age, self.time_limit),
+            parse_address: (self.dashboard_address, self.metrics_port),
+            parse_clock: (self.deadline,),
+            parse_quiet_hours: (self.quiet_hours,),
+            parse_shard: (self.shard,),
+        }
+        for read, texts in readers.items():
+            for text in texts:
+                if text is not None:
+                    read(text)
 
     def _check_stages(self) -> None:
         own = (StageSpec.model_fields.keys() | {"preset"}) & self.model_fields_set

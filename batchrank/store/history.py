@@ -79,8 +79,9 @@ async def changes(store: Store, run: Run) -> Changes | None:
     """
     rows = await store.select(
         "SELECT id, lines = (SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
-        "WHERE job = ? AND input = ? AND id < ? AND lines IS NOT NULL ORDER BY id DESC LIMIT 1",
-        (run.job, run.input, run.id),
+        "WHERE job = ? AND input = ? AND shard IS ? AND id < ? AND lines IS NOT NULL "
+        "ORDER BY id DESC LIMIT 1",
+        (run.job, run.input, run.shard, run.id),
     )
     if not rows or not rows[0][1]:
         return None

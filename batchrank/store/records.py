@@ -63,7 +63,8 @@ class Run:
 
     `fresh_since` is the run from which on the job's rankings and answers count. `deadline` is in
     seconds since the epoch, None for none. `steps` are what was done after it (`publish`,
-    `report`), each with a word on how it ended.
+    `report`), each with a word on how it ended. `shard` is the part of the input that it is about,
+    as `i/n`, None for all.
     """
 
     id: int
@@ -78,3 +79,4 @@ class Run:
     fresh_since: int = 0
     deadline: float | None = None
     steps: Mapping[str, str] = field(default_factory=dict)
+    shard: str | None = None

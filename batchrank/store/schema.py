@@ -85,6 +85,9 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE runs ADD COLUMN steps TEXT NOT NULL DEFAULT '{}';  -- JSON: what was done after it
     """,
+    """
+    ALTER TABLE runs ADD COLUMN shard TEXT;  -- i/n, NULL where it is about the whole input
+    """,
 )
 
 VERSION = len(MIGRATIONS)

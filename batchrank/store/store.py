@@ -123,6 +123,7 @@ class Store:
         *,
         fresh: bool,
         deadline: float | None = None,
+        shard: str | None = None,
     ) -> Run:
         """Register a run of the job with this key; `fresh`: what is there already doesn't count.
 
@@ -143,9 +144,9 @@ class Store:
             (job, job),
         )
         await self._write(
-            "INSERT INTO runs (id, job, input, output, started, deadline) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (number, job, source, output, time.time(), deadline),
+            "INSERT INTO runs (id, job, input, output, started, deadline, shard) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, job, source, output, time.time(), deadline, shard),
         )
         return await self.run(number)
 
@@ -185,7 +186,7 @@ class Store:
         """A run by its number, the latest without one; UsageError where there is none."""
         sql = (
             "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
-            "fresh_since, deadline, steps FROM runs JOIN jobs ON jobs.id = runs.job "
+            "fresh_since, deadline, steps, shard FROM runs JOIN jobs ON jobs.id = runs.job "
         )
         if number is None:
             rows = await self.select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
@@ -195,7 +196,7 @@ class Store:
             what = "no run" if number is None else f"no run {number}"
             raise UsageError(f"store {self.path} holds {what}; see `batchrank status`")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
-        fresh_since, deadline, steps = rows[0][9:]
+        fresh_since, deadline, steps, shard = rows[0][9:]
         return Run(
             identity,
             job,
@@ -209,6 +210,7 @@ class Store:
             fresh_since,
             deadline,
             orjson.loads(steps),
+            shard,
         )
 
     async def end_step(self, run: int, name: str, told: str) -> None:

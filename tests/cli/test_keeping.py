@@ -36,6 +36,7 @@ WRITERS: dict[str, list[str]] = {
     "label": ["in.jsonl", "-o", "{}"],
     "report": ["store.sqlite", "-o", "{}"],
     "backup": ["{}", "--store", "store.sqlite"],
+    "merge-stores": ["store.sqlite", "-o", "{}"],
     "init": ["in.jsonl", "-o", "{}"],
     "publish sqlite": ["store.sqlite", "sqlite:{}"],
     "publish jsonl": ["store.sqlite", "jsonl:{}"],

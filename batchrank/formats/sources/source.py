@@ -9,10 +9,11 @@ from pathlib import Path
 from batchrank.errors import UsageError
 from batchrank.formats.lines import RawLine, in_blocks, json_lines
 from batchrank.formats.opening import Opened, opened
+from batchrank.formats.sharding import of_shard
 from batchrank.formats.sources import arrays, delimited, parquet, runs
 from batchrank.formats.sources.corpus import Texts
 from batchrank.formats.wording import quoted
-from batchrank.values import InputFormat
+from batchrank.values import InputFormat, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Source:
     `form` None is told from the first bytes. `corpus` and `topics` hold the texts of a TREC run,
     `run_file` the run of a BEIR folder. With `results` it may be batchrank's own output, whose
     lines only `read_record` understands. `blocks`, where a program has its queries itself, are
-    JSONL lines as they come; `path` is then but a name for them.
+    JSONL lines as they come; `path` is then but a name for them. With a `shard` only its lines
+    are read.
     """
 
     path: str
@@ -32,6 +34,7 @@ class Source:
     run_file: Path | None = None
     results: bool = False
     blocks: Iterator[list[bytes]] | None = None
+    shard: Shard | None = None
 
     @property
     def is_seekable(self) -> bool:
@@ -42,11 +45,16 @@ class Source:
 def read_queries(source: Source, limit: int | None = None) -> Iterator[list[RawLine]]:
     """Yield the queries of a source as JSONL lines, in blocks of at most 256 or 1 MB.
 
-    `limit` (at least 1) stops after so many. Memory does not grow with the input: what belongs to
-    a TREC run is looked up in a temporary file. Raises UsageError as `read_lines`, and where a file
-    that belongs to it can't be used; what is wrong with one query makes its line one that
-    `parse_request` refuses.
+    `limit` (at least 1) stops after so many, of all shards. Memory does not grow with the input:
+    what belongs to a TREC run is looked up in a temporary file. Raises UsageError as `read_lines`,
+    and where a file that belongs to it can't be used; what is wrong with one query makes its line
+    one that `parse_request` refuses.
     """
+    blocks = _all_queries(source, limit)
+    yield from blocks if source.shard is None else of_shard(blocks, source.shard)
+
+
+def _all_queries(source: Source, limit: int | None) -> Iterator[list[RawLine]]:
     if source.blocks is not None:
         yield from _numbered(source.blocks, limit)
         return
