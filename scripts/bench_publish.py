@@ -27,9 +27,10 @@ import uvloop
 
 from batchrank.cache import Cache, SyncCache
 from batchrank.keys import line_digest, short_hash
-from batchrank.publishing.opening import open_target
-from batchrank.publishing.publication import Manner, Publication
-from batchrank.publishing.source import Lifetime, Source
+from batchrank.publishing.making import target_of
+from batchrank.publishing.publication import Publication
+from batchrank.publishing.source import Source
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.records import Line
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery
@@ -114,11 +115,12 @@ def bare(url: str, pairs: Sequence[tuple[bytes, bytes]]) -> float:
 
 async def publish(store: Path, url: str) -> float:
     """Entries a second of a publication, from the opened store to the end of its clearing up."""
-    target = await asyncio.to_thread(open_target, url)
+    spec = PublishSpec(target=url)
+    target = await asyncio.to_thread(target_of, spec)
     opened = await Store.open(store)
     started = time.perf_counter()
-    source = await Source.of(opened, await opened.run())
-    ended = await Publication(source, target, Manner(Lifetime(7 * 86_400.0, 0.1))).run()
+    source = await Source.of(opened, await opened.run(), spec)
+    ended = await Publication(source, target, spec).run()
     seconds = time.perf_counter() - started
     await target.close()
     await opened.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
+from pydantic import BaseModel
 
 from batchrank.errors import UsageError
 from batchrank.spec.fields import MOST
@@ -26,10 +27,17 @@ _NIGHT = "The night"
 _WATCHING = "Watching"
 
 
-def _option(field: str, *names: str, panel: str, metavar: str | None = None) -> object:
-    described = JobSpec.model_fields[field]
+def setting(
+    field: str,
+    *names: str,
+    panel: str,
+    metavar: str | None = None,
+    shape: type[BaseModel] = JobSpec,
+) -> object:
+    """The flag `names` of a field of `shape`: described, bounded and with the default as there."""
+    described = shape.model_fields[field]
     default = described.get_default(call_default_factory=True)
-    shown = "" if default is None else f" (default {_text(default)})"
+    shown = "" if default is None or default is False else f" (default {_text(default)})"
     return typer.Option(
         *names,
         help=f"{described.description}{shown}",
@@ -103,17 +111,17 @@ RunNumber = Annotated[
 ]
 StoreFile = Annotated[Path, typer.Option("--store", help="SQLite store of the job.")]
 
-Output = Annotated[str | None, _option("output", "--output", "-o", panel=_GENERAL, metavar="FILE")]
-Store = Annotated[Path | None, _option("store", "--store", panel=_GENERAL)]
+Output = Annotated[str | None, setting("output", "--output", "-o", panel=_GENERAL, metavar="FILE")]
+Store = Annotated[Path | None, setting("store", "--store", panel=_GENERAL)]
 OutputFormatName = Annotated[
     str | None,
-    _option(
+    setting(
         "output_format", "--output-format", panel=_GENERAL, metavar="|".join(get_args(OutputFormat))
     ),
 ]
 InputFormatName = Annotated[
     str | None,
-    _option("format", "--format", panel=_GENERAL, metavar="|".join(get_args(InputFormat))),
+    setting("format", "--format", panel=_GENERAL, metavar="|".join(get_args(InputFormat))),
 ]
 From = Annotated[
     InputFormat | None,
@@ -131,126 +139,126 @@ To = Annotated[
         show_default=False,
     ),
 ]
-Corpus = Annotated[Path | None, _option("corpus", "--corpus", panel=_GENERAL)]
-Topics = Annotated[Path | None, _option("topics", "--topics", panel=_GENERAL)]
-RunFile = Annotated[Path | None, _option("run_file", "--run-file", panel=_GENERAL)]
-Limit = Annotated[int | None, _option("limit", "--limit", panel=_GENERAL)]
-ShardName = Annotated[str | None, _option("shard", "--shard", panel=_GENERAL, metavar="I/N")]
-TopK = Annotated[int | None, _option("top_k", "--top-k", panel=_GENERAL)]
+Corpus = Annotated[Path | None, setting("corpus", "--corpus", panel=_GENERAL)]
+Topics = Annotated[Path | None, setting("topics", "--topics", panel=_GENERAL)]
+RunFile = Annotated[Path | None, setting("run_file", "--run-file", panel=_GENERAL)]
+Limit = Annotated[int | None, setting("limit", "--limit", panel=_GENERAL)]
+ShardName = Annotated[str | None, setting("shard", "--shard", panel=_GENERAL, metavar="I/N")]
+TopK = Annotated[int | None, setting("top_k", "--top-k", panel=_GENERAL)]
 
 BaseUrl = Annotated[
-    list[str] | None, _option("base_url", "--base-url", panel=_MODEL, metavar="URL")
+    list[str] | None, setting("base_url", "--base-url", panel=_MODEL, metavar="URL")
 ]
 Backend = Annotated[
     str | None,
-    _option("backend", "--backend", panel=_MODEL, metavar="auto|openai|ollama|embedded"),
+    setting("backend", "--backend", panel=_MODEL, metavar="auto|openai|ollama|embedded"),
 ]
-Model = Annotated[str | None, _option("model", "--model", panel=_MODEL, metavar="NAME")]
-ModelPath = Annotated[Path | None, _option("model_path", "--model-path", panel=_MODEL)]
+Model = Annotated[str | None, setting("model", "--model", panel=_MODEL, metavar="NAME")]
+ModelPath = Annotated[Path | None, setting("model_path", "--model-path", panel=_MODEL)]
 ApiKeyEnv = Annotated[
-    str | None, _option("api_key_env", "--api-key-env", panel=_MODEL, metavar="VARIABLE")
+    str | None, setting("api_key_env", "--api-key-env", panel=_MODEL, metavar="VARIABLE")
 ]
-Concurrency = Annotated[int | None, _option("concurrency", "--concurrency", panel=_MODEL)]
-Insecure = Annotated[bool | None, _option("insecure", "--insecure/--secure", panel=_MODEL)]
+Concurrency = Annotated[int | None, setting("concurrency", "--concurrency", panel=_MODEL)]
+Insecure = Annotated[bool | None, setting("insecure", "--insecure/--secure", panel=_MODEL)]
 WaitForServer = Annotated[
-    str | None, _option("wait_for_server", "--wait-for-server", panel=_MODEL, metavar="DURATION")
+    str | None, setting("wait_for_server", "--wait-for-server", panel=_MODEL, metavar="DURATION")
 ]
 PriorityName = Annotated[
-    str | None, _option("priority", "--priority", panel=_MODEL, metavar="normal|background")
+    str | None, setting("priority", "--priority", panel=_MODEL, metavar="normal|background")
 ]
-MaxWaiting = Annotated[int | None, _option("max_waiting", "--max-waiting", panel=_MODEL)]
+MaxWaiting = Annotated[int | None, setting("max_waiting", "--max-waiting", panel=_MODEL)]
 QuietHours = Annotated[
-    str | None, _option("quiet_hours", "--quiet-hours", panel=_MODEL, metavar="HH:MM-HH:MM")
+    str | None, setting("quiet_hours", "--quiet-hours", panel=_MODEL, metavar="HH:MM-HH:MM")
 ]
-Timeout = Annotated[float | None, _option("timeout", "--timeout", panel=_MODEL, metavar="SECONDS")]
+Timeout = Annotated[float | None, setting("timeout", "--timeout", panel=_MODEL, metavar="SECONDS")]
 QueryTimeout = Annotated[
-    float | None, _option("query_timeout", "--query-timeout", panel=_MODEL, metavar="SECONDS")
+    float | None, setting("query_timeout", "--query-timeout", panel=_MODEL, metavar="SECONDS")
 ]
-Thinking = Annotated[str | None, _option("thinking", "--thinking", panel=_MODEL, metavar="off|on")]
+Thinking = Annotated[str | None, setting("thinking", "--thinking", panel=_MODEL, metavar="off|on")]
 
-Strategy = Annotated[str | None, _option("strategy", "--strategy", panel=_RANKING, metavar="NAME")]
-WindowSize = Annotated[int | None, _option("window_size", "--window-size", panel=_RANKING)]
-Stride = Annotated[int | None, _option("stride", "--stride", panel=_RANKING)]
-Winners = Annotated[int | None, _option("winners", "--winners", panel=_RANKING)]
-Passes = Annotated[str | None, _option("passes", "--passes", panel=_RANKING, metavar="LIST")]
+Strategy = Annotated[str | None, setting("strategy", "--strategy", panel=_RANKING, metavar="NAME")]
+WindowSize = Annotated[int | None, setting("window_size", "--window-size", panel=_RANKING)]
+Stride = Annotated[int | None, setting("stride", "--stride", panel=_RANKING)]
+Winners = Annotated[int | None, setting("winners", "--winners", panel=_RANKING)]
+Passes = Annotated[str | None, setting("passes", "--passes", panel=_RANKING, metavar="LIST")]
 MergePasses = Annotated[
-    str | None, _option("merge_passes", "--merge-passes", panel=_RANKING, metavar="LIST")
+    str | None, setting("merge_passes", "--merge-passes", panel=_RANKING, metavar="LIST")
 ]
 Preset = Annotated[
-    str | None, _option("preset", "--preset", panel=_RANKING, metavar="fast|balanced|thorough")
+    str | None, setting("preset", "--preset", panel=_RANKING, metavar="fast|balanced|thorough")
 ]
-Tournaments = Annotated[int | None, _option("tournaments", "--tournaments", panel=_RANKING)]
+Tournaments = Annotated[int | None, setting("tournaments", "--tournaments", panel=_RANKING)]
 Method = Annotated[
-    str | None, _option("method", "--method", panel=_RANKING, metavar="heap|insertion")
+    str | None, setting("method", "--method", panel=_RANKING, metavar="heap|insertion")
 ]
-Yes = Annotated[bool | None, _option("yes", "--yes", panel=_RANKING)]
-AnswerKind = Annotated[str | None, _option("answer", "--answer", panel=_RANKING, metavar="NAME")]
-Template = Annotated[str | None, _option("template", "--template", panel=_RANKING, metavar="NAME")]
-MaxDocTokens = Annotated[int | None, _option("max_doc_tokens", "--max-doc-tokens", panel=_RANKING)]
-Depth = Annotated[int | None, _option("depth", "--depth", panel=_RANKING)]
-Fit = Annotated[str | None, _option("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
-ReAsk = Annotated[bool | None, _option("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
+Yes = Annotated[bool | None, setting("yes", "--yes", panel=_RANKING)]
+AnswerKind = Annotated[str | None, setting("answer", "--answer", panel=_RANKING, metavar="NAME")]
+Template = Annotated[str | None, setting("template", "--template", panel=_RANKING, metavar="NAME")]
+MaxDocTokens = Annotated[int | None, setting("max_doc_tokens", "--max-doc-tokens", panel=_RANKING)]
+Depth = Annotated[int | None, setting("depth", "--depth", panel=_RANKING)]
+Fit = Annotated[str | None, setting("fit", "--fit", panel=_RANKING, metavar="adapt|refuse")]
+ReAsk = Annotated[bool | None, setting("re_ask", "--re-ask/--no-re-ask", panel=_RANKING)]
 
-Alpha = Annotated[float | None, _option("alpha", "--alpha", panel=_SELECTION)]
+Alpha = Annotated[float | None, setting("alpha", "--alpha", panel=_SELECTION)]
 Normalise = Annotated[
-    str | None, _option("normalise", "--normalise", panel=_SELECTION, metavar="rank|min-max")
+    str | None, setting("normalise", "--normalise", panel=_SELECTION, metavar="rank|min-max")
 ]
 NearDuplicates = Annotated[
     float | None,
-    _option("near_duplicates", "--near-duplicates", panel=_SELECTION, metavar="SIMILARITY"),
+    setting("near_duplicates", "--near-duplicates", panel=_SELECTION, metavar="SIMILARITY"),
 ]
-Mmr = Annotated[float | None, _option("mmr", "--mmr", panel=_SELECTION, metavar="LAMBDA")]
+Mmr = Annotated[float | None, setting("mmr", "--mmr", panel=_SELECTION, metavar="LAMBDA")]
 
 Incremental = Annotated[
-    bool | None, _option("incremental", "--incremental/--no-incremental", panel=_RANKING)
+    bool | None, setting("incremental", "--incremental/--no-incremental", panel=_RANKING)
 ]
 IncrementalMaxChange = Annotated[
     str | None,
-    _option(
+    setting(
         "incremental_max_change", "--incremental-max-change", panel=_INCREMENTAL, metavar="SHARE"
     ),
 ]
 IncrementalMaxAge = Annotated[
     str | None,
-    _option("incremental_max_age", "--incremental-max-age", panel=_INCREMENTAL, metavar="DURATION"),
+    setting("incremental_max_age", "--incremental-max-age", panel=_INCREMENTAL, metavar="DURATION"),
 ]
 
 MaxFallback = Annotated[
-    str | None, _option("max_fallback", "--max-fallback", panel=_GATES, metavar="SHARE")
+    str | None, setting("max_fallback", "--max-fallback", panel=_GATES, metavar="SHARE")
 ]
 MaxFailed = Annotated[
-    str | None, _option("max_failed", "--max-failed", panel=_GATES, metavar="SHARE")
+    str | None, setting("max_failed", "--max-failed", panel=_GATES, metavar="SHARE")
 ]
 GateQrels = Annotated[
-    Path | None, _option("gate_qrels", "--gate-qrels", panel=_GATES, metavar="QRELS")
+    Path | None, setting("gate_qrels", "--gate-qrels", panel=_GATES, metavar="QRELS")
 ]
 MinOverlap = Annotated[
-    str | None, _option("min_overlap", "--min-overlap", panel=_GATES, metavar="SHARE")
+    str | None, setting("min_overlap", "--min-overlap", panel=_GATES, metavar="SHARE")
 ]
 
-Deadline = Annotated[str | None, _option("deadline", "--deadline", panel=_NIGHT, metavar="HH:MM")]
+Deadline = Annotated[str | None, setting("deadline", "--deadline", panel=_NIGHT, metavar="HH:MM")]
 TimeLimit = Annotated[
-    str | None, _option("time_limit", "--time-limit", panel=_NIGHT, metavar="DURATION")
+    str | None, setting("time_limit", "--time-limit", panel=_NIGHT, metavar="DURATION")
 ]
-Degrade = Annotated[bool | None, _option("degrade", "--degrade/--no-degrade", panel=_NIGHT)]
+Degrade = Annotated[bool | None, setting("degrade", "--degrade/--no-degrade", panel=_NIGHT)]
 WaitForLock = Annotated[
-    bool | None, _option("wait_for_lock", "--wait-for-lock/--no-wait-for-lock", panel=_NIGHT)
+    bool | None, setting("wait_for_lock", "--wait-for-lock/--no-wait-for-lock", panel=_NIGHT)
 ]
 LogFormat = Annotated[
-    str | None, _option("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
+    str | None, setting("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
 ]
 
 Dashboard = Annotated[
-    bool | None, _option("dashboard", "--dashboard/--no-dashboard", panel=_WATCHING)
+    bool | None, setting("dashboard", "--dashboard/--no-dashboard", panel=_WATCHING)
 ]
 DashboardAddress = Annotated[
     str | None,
-    _option("dashboard_address", "--dashboard-address", panel=_WATCHING, metavar="HOST:PORT"),
+    setting("dashboard_address", "--dashboard-address", panel=_WATCHING, metavar="HOST:PORT"),
 ]
 MetricsPort = Annotated[
-    str | None, _option("metrics_port", "--metrics-port", panel=_WATCHING, metavar="PORT")
+    str | None, setting("metrics_port", "--metrics-port", panel=_WATCHING, metavar="PORT")
 ]
 MetricsTextfile = Annotated[
     Path | None,
-    _option("metrics_textfile", "--metrics-textfile", panel=_WATCHING, metavar="FILE"),
+    setting("metrics_textfile", "--metrics-textfile", panel=_WATCHING, metavar="FILE"),
 ]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from batchrank.errors import UsageError
 from batchrank.publishing.opening import open_target
-from batchrank.publishing.publication import Manner, Publication
-from batchrank.publishing.source import Lifetime, Source
+from batchrank.publishing.publication import Publication
+from batchrank.publishing.source import Source
 from batchrank.publishing.target import Target
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.store import Store
@@ -43,11 +43,8 @@ async def publication_of(
     try:
         store = await Store.open(path)
         try:
-            run = await store.run(number)
-            source = await Source.of(store, run, spec.statuses, spec.scheme, ungated=spec.ungated)
-            lifetime = Lifetime(spec.seconds, spec.jitter)
-            manner = Manner(lifetime, spec.replace, spec.min_coverage, spec.keep, spec.max_ops)
-            yield Publication(source, target, manner, tick=tick)
+            source = await Source.of(store, await store.run(number), spec)
+            yield Publication(source, target, spec, tick=tick)
         finally:
             await store.close()
     finally:

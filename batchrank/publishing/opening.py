@@ -18,7 +18,6 @@ from batchrank.publishing.sqlite import SqliteTarget
 from batchrank.publishing.target import Target
 
 REDIS = ("redis", "rediss", "unix")
-DEFAULT_NAMESPACE = "batchrank"
 
 
 def target_path(text: str) -> Path | None:
@@ -42,7 +41,7 @@ def target_path(text: str) -> Path | None:
 def open_target(
     text: str,
     *,
-    namespace: str = DEFAULT_NAMESPACE,
+    namespace: str,
     password: str | None = None,
     now: Callable[[], float] = time.time,
 ) -> Target:

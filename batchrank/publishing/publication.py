@@ -13,24 +13,9 @@ from batchrank.errors import BatchrankError, RejectedError, TargetError, UsageEr
 from batchrank.publishing.rate import Clock, Rate
 from batchrank.publishing.source import Lifetime, Source
 from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Target
+from batchrank.spec.publishspec import PublishSpec
 
-LIFETIME = Lifetime(7 * 86_400.0, 0.1)
 _NO_KEYS = Coverage(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How to publish; the defaults are those of the command line.
-
-    `replace` drops what the run has no ranking for. A generation with less than `min_coverage` of
-    the keys that are current is refused. `keep` generations stay, `max_ops` writes go a second.
-    """
-
-    lifetime: Lifetime = LIFETIME
-    replace: bool = False
-    min_coverage: float = 0.9
-    keep: int = 2
-    max_ops: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +51,26 @@ class Published:
 
 
 class Publication:
-    """Publishes `source` to `target`; `tick` gets the share that is done and what is going on.
+    """Publishes `source` to `target` as `spec` says.
 
-    What is interrupted leaves the current generation as it is; the same again goes on with it.
+    `tick` gets the share that is done and what is going on. What is interrupted leaves the current
+    generation as it is; the same again goes on with it.
     """
 
     def __init__(
         self,
         source: Source,
         target: Target,
-        manner: Manner,
+        spec: PublishSpec,
         *,
         clock: Clock | None = None,
         tick: Callable[[float, str], None] = lambda share, what: None,
     ) -> None:
         self._source = source
         self._target = target
-        self._manner = manner
-        self._rate = Rate(manner.max_ops, clock or SystemClock())
+        self._spec = spec
+        self._lifetime = Lifetime(spec.seconds, spec.jitter)
+        self._rate = Rate(spec.max_ops, clock or SystemClock())
         self._tick = tick
         self._stop: BatchrankError | None = None
         self._task: asyncio.Task[Published] | None = None
@@ -112,10 +99,10 @@ class Publication:
 
         Raises UsageError where entries of the current generation can't be carried.
         """
-        source, manner = self._source, self._manner
+        source, spec = self._source, self._spec
         current = await self._target.current()
         header = self._header()
-        if current is not None and not manner.replace and current.header.scheme != source.scheme:
+        if current is not None and not spec.replace and current.header.scheme != source.scheme:
             raise UsageError(
                 f"{self._target.name}: the keys there are made another way "
                 f"({current.header.scheme}, now {source.scheme}), so that nothing can be carried "
@@ -128,9 +115,9 @@ class Publication:
             entries=source.lines,
             value_bytes=sum(sizes) / max(1, len(sizes)),
             keys=[key for key, _ in sample],
-            has_ttl=manner.lifetime.ttl is not None,
-            replace=manner.replace,
-            keep=manner.keep,
+            has_ttl=self._lifetime.ttl is not None,
+            replace=spec.replace,
+            keep=spec.keep,
         )
         room = await self._target.room(plan)
         return Outlook(
@@ -151,14 +138,14 @@ class Publication:
         outlook = await self.outlook()
         current = outlook.current
         if current is not None and outlook.is_current:
-            await self._target.prune(self._manner.keep)
+            await self._target.prune(self._spec.keep)
             return Published(current.number, current.entries, repeated=True)
         if outlook.refusal is not None:
             raise TargetError(outlook.refusal)
         begun = await self._target.begin(self._header())
         lines, written = await self._write(begun)
         coverage = await self._carry()
-        least = self._manner.min_coverage
+        least = self._spec.min_coverage
         if coverage.share < least:
             await self._target.discard()
             raise RejectedError(
@@ -169,7 +156,7 @@ class Publication:
         self._see_whether_to_stop()
         entries = await self._target.switch()
         self._tick(1.0, "removing what is old")
-        await self._target.prune(self._manner.keep)
+        await self._target.prune(self._spec.keep)
         return Published(
             generation=begun.number,
             entries=entries,
@@ -181,14 +168,14 @@ class Publication:
         )
 
     def _header(self) -> Header:
-        return self._source.header(self._manner.lifetime, replace=self._manner.replace)
+        return self._source.header(self._lifetime, replace=self._spec.replace)
 
     async def _write(self, begun: Begun) -> tuple[int, int]:
         """Write what is not yet there; the lines and the entries of the whole generation.
 
         The next batch is made while one is on its way.
         """
-        lifetime = self._manner.lifetime
+        lifetime = self._lifetime
         lines = self._source.lines
         written = begun.written
         done = 0
@@ -223,7 +210,7 @@ class Publication:
         found = _NO_KEYS
         after = ""
         while True:
-            after, more = await self._target.carry(after, copy=not self._manner.replace)
+            after, more = await self._target.carry(after, copy=not self._spec.replace)
             found += more
             await self._rate.spend(more.keys)
             self._see_whether_to_stop()

@@ -11,9 +11,10 @@ import orjson
 import zstandard
 
 from batchrank.entries import FORMAT, Origin, Scheme, encode_value, entry_key
-from batchrank.errors import RejectedError, UsageError
+from batchrank.errors import RejectedError
 from batchrank.formats.wording import displayable
 from batchrank.publishing.target import Header
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.packing import unpack_brief
 from batchrank.store.published import (
     count_rankings,
@@ -28,9 +29,6 @@ from batchrank.values import QueryStatus
 _SAMPLE = 512
 _SAMPLED_AT = 16
 """Places of a run where neighbours are sampled together."""
-
-PUBLISHED = (QueryStatus.OK, QueryStatus.REPAIRED)
-"""Statuses that are published unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +63,24 @@ class Source:
         cls,
         store: Store,
         run: Run,
-        statuses: Sequence[QueryStatus] = PUBLISHED,
-        scheme: Scheme | None = None,
-        *,
-        ungated: bool = False,
+        spec: PublishSpec,
     ) -> Source:
-        """What `run` has. Raises RejectedError where no gate passed it, but for `ungated`."""
-        if QueryStatus.FAILED in statuses:
-            raise UsageError("failed queries have no ranking: leave failed out of --status")
-        if not ungated:
+        """What `run` has. Raises RejectedError where no gate passed it and `spec` wants one."""
+        if not spec.ungated:
             _see_that_gates_passed(run)
         await read_by_mapping(store)
         return cls(
             store,
             run,
-            tuple(statuses),
-            scheme or Scheme(),
+            spec.statuses,
+            spec.scheme,
             Origin(
                 run.settings["model"],
                 run.settings["template"],
                 run.started,
                 await job_key_of(store, run),
             ),
-            await count_rankings(store, run, statuses),
+            await count_rankings(store, run, spec.statuses),
         )
 
     def header(self, lifetime: Lifetime, *, replace: bool) -> Header:

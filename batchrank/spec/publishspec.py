@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchrank.entries import Scheme, is_namespace
 from batchrank.spec.deadline import parse_duration
@@ -63,35 +63,46 @@ class PublishSpec(BaseModel):
         description="Also a run that was rejected, killed or stopped before its deadline.",
     )
 
-    @model_validator(mode="after")
-    def _is_sound(self) -> PublishSpec:
-        _ = self.statuses, self.scheme, self.seconds
-        if not is_namespace(self.namespace):
-            raise ValueError(f"namespace {self.namespace!r}: use letters, digits, _ . : and -")
-        return self
+    @field_validator("status")
+    @classmethod
+    def _are_statuses(cls, text: str) -> str:
+        known = {str(status) for status in QueryStatus if status is not QueryStatus.FAILED}
+        if not {name.strip() for name in text.split(",")} <= known:
+            raise ValueError("use some of ok, repaired, degraded, unranked")
+        return text
+
+    @field_validator("normalise")
+    @classmethod
+    def _are_steps(cls, text: str) -> str:
+        try:
+            Scheme.parse(text)
+        except ValueError:
+            raise ValueError("use some of nfkc, casefold, spaces, or none") from None
+        return text
+
+    @field_validator("ttl")
+    @classmethod
+    def _is_duration(cls, text: str) -> str:
+        if text != "none":
+            parse_duration(text)
+        return text
+
+    @field_validator("namespace")
+    @classmethod
+    def _is_name(cls, text: str) -> str:
+        if not is_namespace(text):
+            raise ValueError("use letters, digits, _ . : and -")
+        return text
 
     @property
     def statuses(self) -> tuple[QueryStatus, ...]:
         """The statuses of queries that are published."""
-        try:
-            found = tuple(QueryStatus(name.strip()) for name in self.status.split(","))
-        except ValueError:
-            found = (QueryStatus.FAILED,)
-        if QueryStatus.FAILED in found:
-            raise ValueError(
-                f"status {self.status!r}: use some of ok, repaired, degraded, unranked"
-            )
-        return found
+        return tuple(QueryStatus(name.strip()) for name in self.status.split(","))
 
     @property
     def scheme(self) -> Scheme:
         """How keys are made."""
-        try:
-            return Scheme(Scheme.parse(self.normalise).steps, self.key_candidates)
-        except ValueError:
-            raise ValueError(
-                f"normalise {self.normalise!r}: use some of nfkc, casefold, spaces, or none"
-            ) from None
+        return Scheme(Scheme.parse(self.normalise).steps, self.key_candidates)
 
     @property
     def seconds(self) -> float | None:

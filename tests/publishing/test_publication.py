@@ -12,16 +12,17 @@ import pytest
 
 from batchrank.errors import StoppedError
 from batchrank.publishing.opening import open_target
-from batchrank.publishing.publication import Manner, Publication, Published
+from batchrank.publishing.publication import Publication, Published
 from batchrank.publishing.rate import Rate
 from batchrank.publishing.source import Lifetime, Source
 from batchrank.publishing.target import Entry, Target
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.store import Store
 from tests.publishing.conftest import key, write_run
 from tests.publishing.reading import docids_at
 
 DAY = 86_400.0
-NEVER = Manner(Lifetime(None))
+NEVER = PublishSpec(target="-", ttl="none")
 
 
 class Wall:
@@ -64,16 +65,16 @@ class Failing:
 @asynccontextmanager
 async def opened(store: Path, target: str, wall: Wall) -> AsyncIterator[tuple[Source, Target]]:
     """The latest run of a store, and a target."""
-    place = await asyncio.to_thread(open_target, target, now=wall)
+    place = await asyncio.to_thread(open_target, target, namespace="n", now=wall)
     opened = await Store.open(store)
     try:
-        yield await Source.of(opened, await opened.run()), place
+        yield await Source.of(opened, await opened.run(), NEVER), place
     finally:
         await place.close()
         await opened.close()
 
 
-async def publish(store: Path, target: str, wall: Wall, manner: Manner) -> Published:
+async def publish(store: Path, target: str, wall: Wall, manner: PublishSpec) -> Published:
     """All of the latest run."""
     async with opened(store, target, wall) as (source, place):
         return await Publication(source, place, manner).run()
@@ -87,7 +88,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 async def test_what_is_carried_over_ends_when_it_was_to_end(store: Path, target: str) -> None:
     wall = Wall()
-    manner = Manner(Lifetime(2 * DAY, 0.0))
+    manner = PublishSpec(target="-", ttl="2d", jitter=0.0)
     await write_run(store, {"a": ["d1"], "b": ["d2"]})
     await publish(store, target, wall, manner)
     for day, left in ((1, {"a", "b"}), (2.5, {"a"}), (4, {"a"})):
@@ -115,7 +116,7 @@ async def test_an_interrupted_publication_leaves_the_old_and_goes_on(
     await publish(store, target, wall, NEVER)
     before = docids_at(target)
     await write_run(store, {f"q{n}": ["d2"] for n in range(40)})
-    slow = Manner(Lifetime(None), max_ops=100)  # ten at a time
+    slow = PublishSpec(target="-", ttl="none", max_ops=100)  # ten at a time
     async with opened(store, target, wall) as (source, place):
         place.write = Failing(place, 2)  # type: ignore[method-assign]
         with pytest.raises(StoppedError, match="gone"):
@@ -133,7 +134,7 @@ async def test_another_run_does_not_go_on_with_what_was_interrupted(
 ) -> None:
     wall, target = Wall(), f"sqlite:{tmp_path / 'cache'}"
     await write_run(store, {f"q{n}": ["d1"] for n in range(50)})
-    slow = Manner(Lifetime(None), max_ops=100)
+    slow = PublishSpec(target="-", ttl="none", max_ops=100)
     async with opened(store, target, wall) as (source, place):
         place.write = Failing(place, 2)  # type: ignore[method-assign]
         with pytest.raises(StoppedError):
@@ -168,7 +169,7 @@ async def test_a_stop_comes_after_the_batch_that_is_on_its_way(store: Path, tmp_
             publication.stop(StoppedError("SIGTERM"))
 
     async with opened(store, target, wall) as (source, place):
-        slow = Manner(Lifetime(None), max_ops=100)
+        slow = PublishSpec(target="-", ttl="none", max_ops=100)
         publication = Publication(source, place, slow, clock=Clock(), tick=tick)
         with pytest.raises(StoppedError, match="SIGTERM"):
             await publication.run()
@@ -193,5 +194,7 @@ async def test_a_publication_takes_its_time(store: Path, target: str) -> None:
     clock = Clock()
     await write_run(store, {f"q{n}": ["d1"] for n in range(50)})
     async with opened(store, target, Wall()) as (source, place):
-        await Publication(source, place, Manner(Lifetime(None), max_ops=10), clock=clock).run()
+        await Publication(
+            source, place, PublishSpec(target="-", ttl="none", max_ops=10), clock=clock
+        ).run()
     assert 4.8 <= clock.seconds <= 5.0

@@ -185,7 +185,7 @@ def test_a_short_night_publishes_what_is_done(nights: Nights) -> None:
     ("flags", "said"),
     [
         (("--status", "fine"), "--status"),
-        (("--status", "failed"), "failed queries have no ranking"),
+        (("--status", "failed"), "--status failed: use some of"),
         (("--normalise", "lower"), "--normalise"),
         (("--ttl", "soon"), "is no duration"),
         (("--jitter", "1"), "--jitter"),
