@@ -14,7 +14,7 @@ from batchrank.measuring.runs import MeasuredRun, read_source, read_store
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Qrels, parse_measures
 from batchrank.reporting.facts import TOP, Against
 
-_MOST = 10_000
+_MOST = 4_000
 """Queries whose two rankings are held in memory, the judged ones beside."""
 
 

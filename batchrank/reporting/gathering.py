@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from batchrank.formats.trec import read_qrels
@@ -29,7 +29,7 @@ from batchrank.reporting.queries import (
 )
 from batchrank.reporting.repeating import repeat_command, settings_toml
 from batchrank.reporting.timing import latency, slots
-from batchrank.running.causes import failures, fallbacks
+from batchrank.running.causes import Cause, failures, fallbacks
 from batchrank.spec.jobspec import Cost
 from batchrank.store.history import bad_queries, failed_queries
 from batchrank.store.records import Run
@@ -39,6 +39,7 @@ from batchrank.values import RankedQuery, Status
 from batchrank.version import __version__
 
 _FAILED = 50
+_CAUSES = 20
 _SAMPLE = 300
 """Queries whose windows are read again to see where the winners stood."""
 _PARTS = 5
@@ -107,8 +108,8 @@ async def gather(wanted: Wanted) -> Facts:
             slots=slots(night),
             movement=moved.result(),
             winners=await _winners(store, run, sample),
-            fallbacks=tuple(await fallbacks(store, run)),
-            failures=tuple(await failures(store, run)),
+            fallbacks=_bounded(await fallbacks(store, run)),
+            failures=_bounded(await failures(store, run)),
             failed=await _failed(store, run),
             queries=await look_at(store, run, picked, beside),
             evaluation=evaluation,
@@ -130,6 +131,17 @@ def _price(cost: Cost | None, read: MeasuredRun, evaluation: Evaluation | None) 
         return None
     gains = {made.measure: made.difference for made in evaluation.changes} if evaluation else {}
     return worth(cost, spending, rows, gains.get(YARDSTICK))
+
+
+def _bounded(causes: list[Cause]) -> tuple[Cause, ...]:
+    return tuple(
+        replace(cause, reason=cut(cause.reason, _MESSAGE), examples=[*map(_cut, cause.examples)])
+        for cause in causes[:_CAUSES]
+    )
+
+
+def _cut(text: str) -> str:
+    return cut(text, _MESSAGE)
 
 
 async def _stream(store: Store, run: Run) -> tuple[Moved, list[RankedQuery]]:
@@ -165,7 +177,7 @@ async def _failed(store: Store, run: Run) -> tuple[Failed, ...]:
                 line,
                 cut(ranked.qid, 120),
                 ranked.error_kind or "unknown",
-                cut(ranked.error or "", _MESSAGE),
+                _cut(ranked.error or ""),
             )
         )
         if len(found) == _FAILED:

@@ -78,6 +78,21 @@ def test_a_run_beside_an_output_of_its_own_is_the_same(nights: Nights) -> None:
     assert "changed most since the other run" not in text
 
 
+def test_large_runs_are_compared_by_an_even_sample(
+    nights: Nights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchrank.reporting.against._MOST", 10)
+    told: list[int] = []
+    for judged in ((), ("--qrels", nights.qrels)):
+        ended = batchrank("report", nights.store, "-o", "-", "--against", nights.store, *judged)
+        assert ended.code == 0, ended.err
+        text = ended.out.decode()
+        assert "Of an even sample of the queries, and all judged ones." in text
+        told += map(int, re.findall(r"(\d+) of \1 queries", text[text.index('id="against"') :]))
+    assert 1 <= told[0] < 30
+    assert 20 <= told[1] < 30
+
+
 async def test_a_page_has_a_limit(
     nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
