@@ -64,12 +64,17 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
     return windows
 
 
-def _spec_of(settings: dict[str, Any], *, reduced: bool) -> JobSpec:
-    """A job's stages, from its stored settings; `reduced`: without optional passes."""
-    stages = [
+def stages_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The `[[stage]]` tables of a job spec with the stages of a job's stored settings."""
+    return [
         {name: value for name, value in stage.items() if name != "top" and value is not None}
         for stage in settings["stages"]
     ]
+
+
+def _spec_of(settings: dict[str, Any], *, reduced: bool) -> JobSpec:
+    """A job's stages, from its stored settings; `reduced`: without optional passes."""
+    stages = stages_of(settings)
     spec = JobSpec.model_validate(
         {"stage": stages, "top_k": settings["stages"][-1]["top"], "yes": True}
     )

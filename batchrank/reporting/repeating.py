@@ -8,6 +8,7 @@ from typing import Any
 
 from batchrank.formats.toml import write_toml
 from batchrank.formats.wording import one_line
+from batchrank.ranking.replay import stages_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.records import Run
 
@@ -18,10 +19,7 @@ def job_spec(run: Run) -> dict[str, Any]:
     Where the model is served is no part of a job, so it is not kept.
     """
     settings = run.settings
-    stages = [
-        {name: value for name, value in stage.items() if name != "top" and value is not None}
-        for stage in settings["stages"]
-    ]
+    stages = stages_of(settings)
     for stage, template in zip(stages, settings["template"].split("+"), strict=True):
         name, _, _ = template.partition("@")
         if name not in ("none", JobSpec.model_validate({**stage, "yes": True}).template_name):
