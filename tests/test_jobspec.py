@@ -94,6 +94,7 @@ RANKS_NOT: dict[str, object] = {
     "model": "m",  # the identity that a server discloses counts, not what it was called
     "min_overlap": 0.5,
     "output": "out.jsonl",
+    "report": "report.html",
     "publish": {"target": "jsonl:cache.jsonl"},
     "priority": "background",
     "quiet_hours": "08:00-20:00",

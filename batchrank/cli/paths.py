@@ -40,6 +40,8 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     if spec.publish is not None and (path := target_path(spec.publish.target)) is not None:
         # A target looks itself whether what is there are entries that it may replace.
         check_output(str(path), kept, tuple(Holding), flag="target")
+    if spec.report is not None:
+        check_output(spec.report, kept, flag="report")
     if (textfile := spec.metrics_textfile) is not None:
         check_output(str(textfile), kept, flag="--metrics-textfile")
     for what, path in reads.items():

@@ -1,4 +1,4 @@
-"""What comes after a run, as its job spec says: its rankings are published."""
+"""What comes after a run, as its job spec says: its rankings are published, it is reported."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 from batchrank.errors import BatchrankError
-from batchrank.formats.wording import counted
+from batchrank.formats.wording import counted, displayable
 from batchrank.publishing.making import publication_of
 from batchrank.publishing.publication import Publication
+from batchrank.reporting import Wanted, write_report
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
@@ -37,7 +38,7 @@ def steps_of(spec: JobSpec) -> tuple[str, ...]:
     """
     if spec.shard is not None:
         return ()
-    wanted = {"publish": spec.publish}
+    wanted = {"publish": spec.publish, "report": spec.report}
     return tuple(name for name, asked in wanted.items() if asked is not None)
 
 
@@ -50,13 +51,17 @@ async def after_the_run(
 ) -> list[Step]:
     """Do the steps of `spec`; each is kept in the store with how it ended, and an error stops none.
 
-    Nothing is published that no gate passed. `began` gets the publication, so that it can be
-    stopped, `tick` how far it is. The same again goes on with what was interrupted.
+    Nothing is published that no gate passed; the report tells of every run. `began` gets the
+    publication, so that it can be stopped, `tick` how far it is. The same again goes on with what
+    was interrupted.
     """
+    run, due = report.run.id, steps_of(spec)
     steps = []
-    if spec.publish is not None and spec.shard is None and report.publishable:
-        with_it = _published(spec, spec.publish, report.run.id, began, tick)
-        steps.append(await _step(spec, report.run.id, "publish", with_it))
+    if spec.publish is not None and "publish" in due and report.publishable:
+        publishing = _published(spec, spec.publish, run, began, tick)
+        steps.append(await _step(spec, run, "publish", publishing))
+    if spec.report is not None and "report" in due:
+        steps.append(await _step(spec, run, "report", _reported(spec, spec.report, run)))
     return steps
 
 
@@ -82,6 +87,11 @@ async def _published(
         f"{counted(ended.entries or 0, 'entry', 'entries')}, {ended.written:,} from this run, "
         f"{ended.carried:,} carried over"
     )
+
+
+async def _reported(spec: JobSpec, page: str, run: int) -> str:
+    wanted = Wanted(spec.store, run, spec.gate_qrels, cost=spec.cost)
+    return f"{displayable(page)}, {await write_report(wanted, page):,} bytes"
 
 
 async def _step(spec: JobSpec, run: int, name: str, work: Awaitable[str]) -> Step:

@@ -242,6 +242,10 @@ class JobSpec(StageSpec, SelectionSpec):
         default=None, description="Where the rankings go as cache entries once the gates passed."
     )
 
+    report: InstanceOf[str] | None = Field(
+        default=None, description="HTML page about the run, written after it."
+    )
+
     cost: Cost | None = Field(default=None, description="What the machines cost.")
 
     @model_validator(mode="before")

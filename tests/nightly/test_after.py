@@ -1,4 +1,4 @@
-"""A job spec can be the whole night: rank, gate, write, publish; each step can be repeated."""
+"""A job spec can be the whole night: rank, gate, write, publish, report."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def job(tmp_path: Path, server: JudgeServer) -> Path:
     }
     text = "".join(f'{name} = "{value}"\n' for name, value in lines.items())
     path = tmp_path / "night.toml"
+    text += f'report = "{tmp_path}/report-{{date}}.html"\n'
     path.write_text(f'{text}\n[publish]\ntarget = "sqlite:{tmp_path}/cache.sqlite"\n')
     return path
 
@@ -57,6 +58,9 @@ def test_what_was_ranked_is_published(job: Path) -> None:
     assert "publish: generation 1 of" in ended.err
     assert ended.json["steps"]["publish"].startswith("generation 1 of ")
     assert "6 entries, 6 from this run, 0 carried over" in status(job)
+    page = job.parent / f"report-{TODAY}.html"
+    assert f"report: {page}, " in ended.err
+    assert page.read_text().startswith("<!doctype html>")
 
 
 def test_a_failed_publication_is_told_and_done_by_the_same_command(
@@ -87,6 +91,7 @@ def test_a_rejected_night_publishes_nothing(job: Path) -> None:
     rejected = run(job)
     assert rejected.code == 3
     assert "publish:" not in rejected.err
+    assert "report: " in rejected.err
     assert docids_at(target(job)) == before
 
 
