@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 
 from batchrank.errors import UsageError
 from batchrank.live.dashboard import Dashboard, Inspect
@@ -44,11 +45,14 @@ async def _open_metrics(
     spec: JobSpec, say: Callable[[str], None], ticks: list[Tick], stack: AsyncExitStack
 ) -> None:
     try:
-        from batchrank.live.metrics import Scraped, Textfile  # noqa: PLC0415 - an extra
+        # Looks at this process as it is loaded, which is no work for the loop.
+        await asyncio.to_thread(import_module, "prometheus_client")
     except ModuleNotFoundError as error:
         raise UsageError(
             "metrics need prometheus-client: pip install 'batchrank[metrics]'"
         ) from error
+    from batchrank.live.metrics import Scraped, Textfile  # noqa: PLC0415 - an extra
+
     if spec.metrics_port is not None:
         scraped = Scraped()
         address = parse_address(spec.metrics_port)

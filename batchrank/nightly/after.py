@@ -16,8 +16,11 @@ from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.lock import store_lock
+from batchrank.store.published import first_alike
 from batchrank.store.store import Store
 
+SAME_NIGHT_SECONDS = 18 * 3600.0
+"""A night that began earlier is over, whether or not it came to its end: the next one begins."""
 FAILED = "failed: "
 """How a step is remembered that is to be done again begins so."""
 
@@ -76,7 +79,12 @@ async def _published(
         lock = store_lock(spec.store)
         await asyncio.to_thread(lock.__enter__)
         stack.push(lock)
-        publication = await stack.enter_async_context(publication_of(spec.store, run, wanted, tick))
+        # The same night begun again has another number; what was published of it, or begun to be,
+        # is that of its first run.
+        number = await _first_of_the_night(spec, run)
+        publication = await stack.enter_async_context(
+            publication_of(spec.store, number, wanted, tick)
+        )
         began(publication)
         ended = await publication.run()
         name = publication.target.name
@@ -87,6 +95,15 @@ async def _published(
         f"{counted(ended.entries or 0, 'entry', 'entries')}, {ended.written:,} from this run, "
         f"{ended.carried:,} carried over"
     )
+
+
+async def _first_of_the_night(spec: JobSpec, number: int) -> int:
+    store = await Store.open(spec.store)
+    try:
+        run = await store.run(number)
+        return await first_alike(store, run, run.started - SAME_NIGHT_SECONDS)
+    finally:
+        await store.close()
 
 
 async def _reported(spec: JobSpec, page: str, run: int) -> str:

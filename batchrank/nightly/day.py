@@ -6,14 +6,11 @@ import asyncio
 
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
-from batchrank.nightly.after import FAILED, steps_of
+from batchrank.nightly.after import FAILED, SAME_NIGHT_SECONDS, steps_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-
-_SAME_NIGHT_SECONDS = 18 * 3600.0
-"""A night that began earlier is over, whether or not it came to its end: the next one begins."""
 
 
 async def spec_of_the_night(today: JobSpec, yesterday: JobSpec, now: float) -> JobSpec:
@@ -47,7 +44,7 @@ async def _is_unfinished(spec: JobSpec, now: float) -> bool:
         runs = await store.runs()
     finally:
         await store.close()
-    if not runs or now - runs[0].started >= _SAME_NIGHT_SECONDS or _is_ended(spec, runs[0]):
+    if not runs or now - runs[0].started >= SAME_NIGHT_SECONDS or _is_ended(spec, runs[0]):
         return False
     return all(
         mine is None or displayable(mine) == its

@@ -34,6 +34,32 @@ async def count_rankings(store: Store, run: Run, statuses: Sequence[str]) -> int
     return int(count)
 
 
+async def first_alike(store: Store, run: Run, since: float) -> int:
+    """The first complete run since then (seconds since the epoch) that `run` only repeats.
+
+    That is one of the same job, input and output with the same rankings in the same places; the run
+    itself where there is none.
+    """
+    rows = await store.select(
+        "SELECT id FROM runs WHERE job = ? AND input = ? AND output = ? AND id < ? "
+        "AND started >= ? AND exit = 0 ORDER BY id",
+        (run.job, run.input, run.output, run.id, since),
+    )
+    for (earlier,) in rows:
+        ((differs,),) = await store.select(
+            "SELECT EXISTS (SELECT 1 FROM lines AS mine LEFT JOIN lines AS its "
+            "ON its.run = ?1 AND its.position = mine.position AND its.ranking = mine.ranking "
+            "LEFT JOIN rankings ON rankings.key = mine.ranking "
+            "WHERE mine.run = ?2 AND (its.run IS NULL OR made_by > ?1)) "
+            "OR (SELECT count(*) FROM lines WHERE run = ?1) "
+            "<> (SELECT count(*) FROM lines WHERE run = ?2)",
+            (earlier, run.id),
+        )
+        if not differs:
+            return int(earlier)
+    return run.id
+
+
 async def packed_rankings(
     store: Store, run: int, statuses: Sequence[str], after: int, limit: int
 ) -> list[tuple[int, bytes]]:
