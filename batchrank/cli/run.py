@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -201,6 +201,8 @@ async def _run(
             began=lambda publication: stop_on_signals(publication, talk),
             tick=lambda share, what: talk.show(share, what, time.monotonic() - started),
         )
+        if steps:
+            await _summarised(output, report, talk, {step.name: step.told for step in steps})
     for step in steps:
         talk.say(f"{step.name}: {step.told}")
     return _Night(report, steps)
@@ -216,8 +218,14 @@ async def _reported(runner: Runner, output: str, talk: Talk) -> Report:
         with suppress(DiskError):  # what failed first is told
             await asyncio.to_thread(write_summary, output, error)
         raise
+    await _summarised(output, report, talk)
+    return report
+
+
+async def _summarised(
+    output: str, report: Report, talk: Talk, steps: Mapping[str, str] | None = None
+) -> None:
     try:
-        await asyncio.to_thread(write_summary, output, report)
+        await asyncio.to_thread(write_summary, output, report, steps)
     except DiskError as error:
         talk.say(f"warning: {error}")
-    return report

@@ -14,10 +14,12 @@ from batchrank.running.verdict import Report
 from batchrank.version import __version__
 
 
-def write_summary(output: str, outcome: Report | BatchrankError) -> None:
+def write_summary(
+    output: str, outcome: Report | BatchrankError, steps: Mapping[str, str] | None = None
+) -> None:
     """Replace the summary of `output`, whole or not at all; nothing where the output is a pipe.
 
-    Raises DiskError.
+    `steps` are those after the run, by name, each in a word. Raises DiskError.
     """
     if (name := summary_name(output)) is None:
         return
@@ -25,7 +27,7 @@ def write_summary(output: str, outcome: Report | BatchrankError) -> None:
     if isinstance(outcome, Report):
         run = outcome.run
         about = {"input": run.input, "started": run.started, "settings": run.settings}
-        told = {**about, **outcome.summary()}
+        told = {**about, **outcome.summary(), "steps": steps or {}}
     else:
         told = {"exit_code": outcome.exit_code, "reasons": [str(outcome)]}
     document = {"version": __version__, "ended": time.time(), **told}

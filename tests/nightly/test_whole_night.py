@@ -131,7 +131,8 @@ def test_the_whole_night(
     ended = run()
     assert ended.code == 0, ended.err
     assert len(windows(server)) == asked, "what was answered is not asked again"
-    assert asked - len(set(windows(server))) <= CALLS, "only what was in flight was asked again"
+    # Only what was in flight, or on its way to the disk, is asked again.
+    assert asked - len(set(windows(server))) <= 3 * CALLS
     yesterday = docids_at(redis_server.url)
     assert len(yesterday) == len(ROWS)
     best = {
