@@ -121,6 +121,8 @@ def chaos_test(folder: Path, *, queries: int, seed: int) -> Figures:
 
 
 async def _play(folder: Path, source: Path, queries: int, seed: int, figures: Figures) -> None:
+    gc.collect()
+    before = _alive()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(
         lambda _, context: figures.failures.append(f"unread: {context.get('message')}: {context}")
@@ -144,7 +146,7 @@ async def _play(folder: Path, source: Path, queries: int, seed: int, figures: Fi
     await asyncio.sleep(0)
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     figures.check(not left, f"tasks are left: {left}")
-    leaked = [name for name, number in _alive().items() if number >= queries]
+    leaked = [name for name, number in (_alive() - before).items() if number >= queries]
     figures.check(not leaked, f"one or more a query are left in memory: {leaked}")
 
 

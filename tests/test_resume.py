@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -212,12 +213,14 @@ def test_another_model_at_the_same_address_is_another_job(job: Job) -> None:
         assert {row["model"] for row in rows_of(job.output)} == {"younger"}
 
         written(job.source, [*ROWS[:5], {**ROWS[5], "query": {"qid": "new", "text": "newer"}}])
-        found = job.run(server.url, "--json", "--time-limit", "9h")
+        tonight = f"{datetime.now().astimezone() + timedelta(hours=9):%H:%M}"
+        found = job.run(server.url, "--json", "--deadline", tonight)
     assert found.code == 0, found.err
     assert "this is another job" in found.err
     assert found.json["calls"] == WINDOWS
     assert {row["model"] for row in rows_of(job.output)} == {"older"}
-    # Of the run that was begun for the first model nothing is left: no night of it is unfinished.
+    # Of the run that was begun for the first model nothing is left: no night of it is unfinished,
+    # and the one that took its place has the same deadline.
     assert job.select("SELECT id, exit, deadline IS NULL FROM runs ORDER BY id") == [
         (1, 0, 1),
         (2, 0, 1),

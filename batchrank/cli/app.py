@@ -99,12 +99,21 @@ def run_app() -> None:
     except TyperException as error:
         code = _failed(error.format_message(), UsageError.exit_code)
     except OSError as error:
-        silence_stdout()
-        what = "standard output" if error.filename is None else quoted(error.filename)
+        what = _stdout_failed() if error.filename is None else quoted(error.filename)
         code = _failed(f"{what}: {error.strerror or error}", BatchrankError.exit_code)
     if code == _INTERRUPTED:
         code = _failed("interrupted", StoppedError.exit_code)
     sys.exit(code)
+
+
+def _stdout_failed() -> str:
+    """What an error without a name is about: what standard output could not take is still there."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence_stdout()
+        return "standard output"
+    return "a file of this command can't be read or written (--debug shows which)"
 
 
 def _failed(message: str, code: int) -> int:

@@ -12,8 +12,8 @@ import typer
 
 from batchrank.cli.paths import check_output
 from batchrank.cli.tonight import input_of
-from batchrank.errors import UsageError
-from batchrank.formats.wording import printable, quoted
+from batchrank.formats.atomic import write_new
+from batchrank.formats.wording import printable
 from batchrank.nightly.systemd import systemd_units
 from batchrank.spec.deadline import parse_clock
 from batchrank.spec.loading import load_spec
@@ -56,9 +56,5 @@ def _program() -> Sequence[str]:
 
 def _write(path: Path, text: str) -> None:
     check_output(str(path), {})
-    try:
-        with path.open("x") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{quoted(str(path))} is there already; remove it first") from None
+    write_new(path, text)
     typer.echo(printable(str(path)))

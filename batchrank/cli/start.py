@@ -13,6 +13,7 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output
 from batchrank.errors import NoServerError, UsageError
+from batchrank.formats.atomic import write_new
 from batchrank.formats.sources.source import Source, read_queries
 from batchrank.formats.wording import counted, printable, quoted
 from batchrank.nightly.starter import starter_spec
@@ -53,13 +54,7 @@ def init(
     store = output.with_suffix(".sqlite").name
     today = datetime.now(UTC).astimezone().date()
     text = starter_spec(queries, store, seen, servers[:1] if base_url else servers, today)
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(
-            f"{quoted(str(output))} is there already; choose another with -o"
-        ) from None
+    write_new(output, text)
     typer.echo(
         f"{printable(str(output))}: {counted(seen.queries, 'query', 'queries')} looked at, "
         f"{_named(servers)}"

@@ -14,7 +14,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import BinaryIO
 
-from batchrank.errors import DiskError
+from batchrank.errors import DiskError, UsageError
 from batchrank.formats.compression import Sink, compressor
 from batchrank.formats.wording import quoted
 
@@ -148,6 +148,14 @@ class AtomicFile:
     @property
     def _name(self) -> str:
         return "Standard output" if self._path == "-" else quoted(self._path)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that must not be there yet; raises UsageError where it is, and DiskError."""
+    if os.path.lexists(path):
+        raise UsageError(f"{quoted(str(path))} is there already: choose another, or remove it")
+    with AtomicFile(str(path.absolute())) as file:
+        file.write(text.encode())
 
 
 def _mode(path: str) -> int | None:

@@ -54,7 +54,10 @@ def sampled(source: Source, count: int, judged: Container[str] | None) -> Iterat
         try:
             file.write_bytes(b"".join(line + b"\n" for line in lines))
         except OSError as error:
-            raise DiskError(f"the sample can't be written: {error.strerror or error}") from error
+            raise DiskError(
+                f"the sample {file} can't be written ({error.strerror or error}): free space "
+                "there, or set TMPDIR to another folder"
+            ) from error
         yield Sample(Path(name), file, requests, len(numbers))
 
 

@@ -18,7 +18,8 @@ _HOLDER = b"process "
 def store_lock(store: Path) -> Iterator[None]:
     """Hold the lock file beside `store`; StoreInUseError names the holder where there is one.
 
-    Raises UsageError where the file of that name is no lock: that of `uv` is `uv.lock`.
+    Raises StoreError where the file can't be written, and UsageError where the file of that name is
+    no lock: that of `uv` is `uv.lock`.
 
     The kernel frees the lock when its process ends, however it ends. The file itself stays:
     removing it would let two runners lock two files of one name.
@@ -45,11 +46,22 @@ def store_lock(store: Path) -> Iterator[None]:
                 f"{path} is another program's file, and a store {store} would need that name: "
                 "choose another with --store"
             )
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        _sign(descriptor, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _sign(descriptor: int, path: Path) -> None:
+    """Say in the file who holds it; StoreError where its disk has no room for that."""
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    except OSError as error:
+        raise StoreError(
+            f"the store's lock file {path} can't be written ({error.strerror}): free space on its "
+            "disk and run the same command again, or choose another with --store"
+        ) from error
 
 
 def is_locked(store: Path) -> bool:
