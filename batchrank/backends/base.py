@@ -19,7 +19,8 @@ class Call:
     `read` turns the bytes that come back into an answer, whose `seconds` are 0; it raises
     ServerError where they are none. Where there is a `target`, the server is asked for its tokens
     first, and `spelled` makes the body that is really sent of them; of None where they can't be
-    named one by one.
+    named one by one. Where there are `parts`, they are sent in place of a body that the server
+    would not take.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Call:
     read: Callable[[bytes], Answer] = field(compare=False)
     target: str | None = None
     spelled: Callable[[Sequence[int] | None], bytes] | None = field(default=None, compare=False)
+    parts: tuple[Call, ...] = field(default=(), compare=False)
 
 
 class Backend(Protocol):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from types import SimpleNamespace
 from urllib.parse import SplitResult, urlsplit
 
@@ -31,6 +32,7 @@ GET_SECONDS = 10.0
 """How long a question about the server itself may take."""
 MAX_BODY = 8 * 1024 * 1024
 """The largest body read: an answer is a few hundred bytes, a page gone wrong may be anything."""
+_LARGE_BODY = 1024 * 1024
 Gate = Callable[[], Awaitable[None]]
 """Awaited before anything is sent: returns when it may be, or raises."""
 _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
@@ -180,7 +182,8 @@ class Http:
         async with session.request(
             method,
             self.url + path,
-            data=body,
+            # aiohttp writes bytes at once, which holds the loop up, and files in pieces.
+            data=BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body,
             timeout=limits,
             allow_redirects=False,
             trace_request_ctx=state,

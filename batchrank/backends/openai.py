@@ -14,8 +14,9 @@ from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import Http
 from batchrank.backends.loose import count, rows
 from batchrank.backends.rerankers import ROUTES, find_route
+from batchrank.backends.scoring import joined
 from batchrank.backends.sharing import BACKGROUND, crowd, in_background
-from batchrank.errors import BadResponseError, RefusedError
+from batchrank.errors import BadResponseError, FatalServerError, RefusedError
 from batchrank.values import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
 
 
@@ -41,6 +42,11 @@ class OpenAIBackend:
     async def describe(self) -> ServerInfo:
         """See `Backend.describe`."""
         self._info = await detect(self._http, self._options.model, thinking=self._options.thinking)
+        if self._info.kind == "tei" and not self._options.rerank:
+            raise FatalServerError(
+                f"{self.url} is Text Embeddings Inference, which scores documents and writes no "
+                "text: use --strategy pointwise --answer rerank"
+            )
         if self._options.rerank:
             self._rerank_path = await find_route(self._http, self._info)
         self.in_background = self._options.background and self._info.kind in BACKGROUND
@@ -57,6 +63,8 @@ class OpenAIBackend:
             return dialect.likelihood(prompt, self._info.model, self._options.seed)
         if isinstance(prompt, RerankPrompt):
             return dialect.rerank(prompt, self._rerank_path, self._info.model)
+        if not dialect.forms:
+            raise ValueError(f"{self._info.kind} writes no text: it serves answer rerank alone.")
         body = dialect.body(
             prompt,
             model=self._info.model,
@@ -67,6 +75,8 @@ class OpenAIBackend:
 
     async def send(self, call: Call, seconds: float) -> Answer:
         """See `Backend.send`."""
+        if call.parts:
+            return joined([await self.send(part, seconds) for part in call.parts])
         if call.spelled is not None and call.target is not None:
             call = replace(call, body=call.spelled(await self._tokens(call.target, seconds)))
         if not self.in_background:

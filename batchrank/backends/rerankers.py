@@ -25,11 +25,13 @@ async def find_route(http: Http, info: ServerInfo) -> str:
             causal reranker does whose prompt template the server was not given.
         UnavailableError: the server can't answer now.
     """
+    faults = []
     for path in ROUTES:
         call = DIALECTS[info.kind].rerank(_PAIR, path, info.model)
         try:
             answer = call.read(await http.post(path, call.body, GET_SECONDS))
-        except (RefusedError, BadResponseError):
+        except (RefusedError, BadResponseError) as error:
+            faults.append(f"at {path}: {str(error).rstrip('.')}")
             continue
         scores = dict(answer.scored)
         if scores.get("1", 0.0) <= scores.get("0", 0.0):
@@ -38,4 +40,4 @@ async def find_route(http: Http, info: ServerInfo) -> str:
                 "answer: is it a reranker, served with its own prompt template?"
             )
         return path
-    raise FatalServerError(f"{http.url} serves no reranker at {' or '.join(ROUTES)}.")
+    raise FatalServerError(f"{http.url} gives no relevances; {'; '.join(faults)}.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 import orjson
 
@@ -14,6 +15,11 @@ from batchrank.backends.failures import failure_in
 from batchrank.backends.loose import count, dig, excerpt, number, parse, rows, text
 from batchrank.errors import BadResponseError
 from batchrank.values import Answer, LikelihoodPrompt, RerankPrompt, Usage
+
+TEI_BYTES = 2_000_000
+"""Of a request that Text Embeddings Inference takes by default (`--payload-limit`)."""
+_LONGEST_ESCAPE = 6
+"""Bytes that JSON makes of one."""
 
 
 def constrained_likelihood(prompt: LikelihoodPrompt, model: str, seed: int) -> Call:
@@ -78,14 +84,56 @@ def rerank(prompt: RerankPrompt, path: str, model: str) -> Call:
 
 
 def rerank_texts(prompt: RerankPrompt, path: str, _model: str) -> Call:
-    """The shape of Text Embeddings Inference, which serves one model and refuses to be told it."""
-    body = {"query": prompt.query, "texts": prompt.documents, "truncate": True}
-    return Call(path, orjson.dumps(body), read_relevances)
+    """The shape of Text Embeddings Inference, which serves one model and refuses to be told it.
+
+    What would be longer than it takes is sent in parts. A document that is longer by itself is cut:
+    of two megabytes the model reads the beginning alone (`truncate`).
+    """
+
+    def body(texts: Sequence[str]) -> bytes:
+        return orjson.dumps({"query": prompt.query, "texts": texts, "truncate": True})
+
+    whole = body(prompt.documents)
+    if len(whole) <= TEI_BYTES:
+        return Call(path, whole, read_relevances)
+    room = TEI_BYTES - len(body(()))
+    texts = [_within(document, room) for document in prompt.documents]
+    starts, used = [0], 0
+    for place, shown in enumerate(texts):
+        size = len(orjson.dumps(shown)) + 1
+        if used + size > room and place:
+            starts.append(place)
+            used = 0
+        used += size
+    parts = tuple(
+        Call(path, body(texts[start:end]), partial(read_relevances, first=start))
+        for start, end in zip_longest(starts, starts[1:])
+    )
+    return Call(path, whole, read_relevances, parts=parts)
 
 
-def read_relevances(body: bytes) -> Answer:
+def _within(document: str, room: int) -> str:
+    """It where its JSON has fewer than `room` bytes, and else a beginning of it that does."""
+    if len(orjson.dumps(document)) < room:
+        return document
+    return document.encode()[: (room - 3) // _LONGEST_ESCAPE].decode(errors="ignore")
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """The relevances of the parts of a request as those of all of it."""
+    scored = sorted((pair for one in answers for pair in one.scored), key=lambda pair: -pair[1])
+    return replace(
+        answers[0],
+        usage=sum((one.usage for one in answers), Usage()),
+        seconds=sum(one.seconds for one in answers),
+        scored=tuple(scored),
+    )
+
+
+def read_relevances(body: bytes, *, first: int = 0) -> Answer:
     """The scores of a reranker by document, best first, in any of the shapes.
 
+    The server's first document is that at place `first` of the prompt.
     Raises BadResponseError where there are none, ServerError where it is an error object.
     """
     value = parse(body)
@@ -103,7 +151,7 @@ def read_relevances(body: bytes) -> Answer:
     for row in rows(value):
         place, score = count(row.get("index")), number(row.get("relevance_score", row.get("score")))
         if place is not None and score is not None:
-            scored.append((str(place), score))
+            scored.append((str(first + place), score))
     if not scored:
         raise BadResponseError(f"The server's answer holds no relevances: {excerpt(body)}")
     scored.sort(key=lambda pair: -pair[1])

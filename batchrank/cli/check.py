@@ -18,7 +18,7 @@ from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
 from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted, duration
-from batchrank.running.doctor import Findings, examine
+from batchrank.running.doctor import Findings, Speed, examine
 from batchrank.running.inputs import source_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
@@ -100,6 +100,7 @@ def _as_dict(findings: Findings) -> dict[str, object]:
         "in_flight": speed.in_flight,
         "prompt_tokens_per_second": round(speed.prompt_tokens, 1),
         "completion_tokens_per_second": round(speed.completion_tokens, 1),
+        "pairs_per_second": round(speed.pairs / speed.seconds, 1),
         "forecast": findings.forecast.as_dict() if findings.forecast else None,
         "hours": findings.outlook.hours if findings.outlook else None,
         "night": asdict(findings.end) if findings.end else None,
@@ -120,21 +121,32 @@ def _lines(spec: JobSpec, findings: Findings) -> list[str]:
         f"slots       {profile.slots or 'not disclosed'}",
         f"windows     at most {profile.window_size} documents of {profile.max_doc_tokens} tokens",
         f"tokens      {profile.token_ratio} of this model's for one estimated",
-        f"speed       {speed.prompt_tokens:,.0f} prompt + {speed.completion_tokens:,.1f} generated "
-        f"tokens/s, {speed.in_flight} calls in flight",
+        f"speed       {_rate(speed)}, {speed.in_flight} calls in flight",
     ]
     lines += [f"warning     {warning}" for warning in profile.warnings]
     if findings.forecast and findings.outlook and findings.end:
         found = findings.forecast
         lines.append(
             f"job         {found.queries:,} queries, {found.calls:,} calls, "
-            f"{found.prompt_tokens:,} prompt tokens: about "
+            + (f"{found.pairs:,} pairs of query and document, " if found.pairs else "")
+            + f"{found.prompt_tokens:,} prompt tokens: about "
             f"{duration(findings.outlook.hours * 3600)}"
         )
         night = night_lines(spec, findings.end, findings.outlook, findings.now)
         lines += [f"night       {line}" for line in night]
     lines.append(_verdict(findings))
     return lines
+
+
+def _rate(speed: Speed) -> str:
+    """What was measured; a server that counts no tokens is not said to be without speed."""
+    parts = []
+    if speed.pairs:
+        parts.append(f"{speed.pairs / speed.seconds:,.1f} pairs of query and document a second")
+    if speed.usage.prompt_tokens or not speed.pairs:
+        generated = "" if speed.pairs else f" + {speed.completion_tokens:,.1f} generated"
+        parts.append(f"{speed.prompt_tokens:,.0f} prompt{generated} tokens/s")
+    return ", ".join(parts)
 
 
 def _verdict(findings: Findings) -> str:

@@ -11,7 +11,7 @@ from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.ranking.job import Job
-from batchrank.running.forecast import Forecast, forecast
+from batchrank.running.forecast import Forecast, forecast, pairs_in
 from batchrank.running.night import End
 from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.capacity import to_fill
@@ -27,12 +27,16 @@ from batchrank.values import Prompt, Usage, Window
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens a second over `calls` calls, `in_flight` at a time."""
+    """Tokens a second over `calls` calls, `in_flight` at a time.
+
+    `pairs` are the documents that a reranker compared with a query.
+    """
 
     calls: int
     in_flight: int
     seconds: float
     usage: Usage
+    pairs: int = 0
 
     @property
     def prompt_tokens(self) -> float:
@@ -112,7 +116,8 @@ async def _measure(
 
     start = time.perf_counter()
     usages = await asyncio.gather(*(send(prompt) for prompt in prompts))
-    return Speed(len(prompts), in_flight, time.perf_counter() - start, sum(usages, Usage()))
+    taken = time.perf_counter() - start
+    return Speed(len(prompts), in_flight, taken, sum(usages, Usage()), sum(map(pairs_in, prompts)))
 
 
 def _trial_prompts(job: Job, count: int) -> list[Prompt]:

@@ -19,7 +19,7 @@ from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
 from batchrank.running.inputs import source_of
 from batchrank.serving.slots import Priority
-from batchrank.values import ChatPrompt, Prompt, Status, Window
+from batchrank.values import ChatPrompt, Prompt, RerankPrompt, Status, Window
 
 _GENERATED = {"grammar": 2.0, "regex": 2.0, "json": 3.0, "text": 6.0}
 """Tokens an identifier takes in each form, separators in; JSON has a frame of about ten beside."""
@@ -37,6 +37,8 @@ class Forecast:
     failed: int = 0
     windows: int = 0
     calls: int = 0
+    pairs: int = 0
+    """Documents that a reranker compares with a query."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     largest_prompt: int = 0
@@ -81,6 +83,7 @@ class _Counts:
         forecast = self._forecast
         tokens = self._job.cut.counter.count(text_of(prompt))
         forecast.calls += 1
+        forecast.pairs += pairs_in(prompt)
         forecast.prompt_tokens += tokens
         forecast.completion_tokens += _generated(prompt)
         forecast.largest_prompt = max(forecast.largest_prompt, tokens)
@@ -93,6 +96,11 @@ def _generated(prompt: Prompt) -> int:
     if not isinstance(prompt, ChatPrompt):
         return 0
     return min(prompt.max_tokens, round(_GENERATED[prompt.form] * prompt.wanted))
+
+
+def pairs_in(prompt: Prompt) -> int:
+    """Pairs of a query and a document that a reranker scores in one call."""
+    return len(prompt.documents) if isinstance(prompt, RerankPrompt) else 0
 
 
 async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:

@@ -98,6 +98,8 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
         ]
     except ServerError as error:
         raise NoServerError.at(backend.url, error) from error
+    except ValueError as error:
+        raise NoServerError(f"{backend.url}: {error}") from error
     for stage, rehearsal in zip(spec.stages, rehearsals, strict=True):
         name = f"answer {stage.answer}: " if len(rehearsals) > 1 else ""
         warnings += [name + warning for warning in rehearsal.warnings]

@@ -45,16 +45,13 @@ async def rehearse(
 ) -> Rehearsal:
     """Rank the known set in one way.
 
-    Raises NoServerError where the server can't be asked in this way, returns nothing but reasoning,
-    or is a reranker that gets a plain pair wrong; ServerError as `send`.
+    Raises NoServerError where the server returns nothing but reasoning, ValueError where it can't
+    be asked in this way; ServerError as `send`.
     """
     heard = _Heard([], [], [])
-    try:
-        ranks = await asyncio.gather(
-            *(_rank(way, request, right, send, heard) for request, right in sanity_requests())
-        )
-    except ValueError as error:
-        raise NoServerError(f"{backend.url}: {error}") from error
+    ranks = await asyncio.gather(
+        *(_rank(way, request, right, send, heard) for request, right in sanity_requests())
+    )
     thinks = all(answer.reasoning and not answer.text.strip() for answer in heard.answers)
     if thinks and not way.means.thinking_tokens:
         raise NoServerError(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.scoring import (
     constrained_likelihood,
     echoed_likelihood,
+    joined,
     read_relevances,
     rerank,
     rerank_texts,
@@ -181,6 +186,31 @@ def test_the_bodies_of_rerankers() -> None:
         "return_documents": False,
     }
     assert orjson.loads(tei.body) == {"query": "q", "texts": ["one", "two"], "truncate": True}
+
+
+@given(
+    query=st.text(max_size=20),
+    documents=st.lists(st.text(max_size=200), min_size=1, max_size=12),
+    limit=st.integers(200, 600),
+)
+def test_parts_of_a_request_hold_every_document_once_within_the_limit(
+    query: str, documents: list[str], limit: int
+) -> None:
+    with patch("batchrank.backends.scoring.TEI_BYTES", limit):
+        call = rerank_texts(RerankPrompt(query, tuple(documents)), "/rerank", "m")
+    parts = call.parts or (call,)
+    assert all(len(part.body) <= limit for part in parts)
+    sent = [text for part in parts for text in orjson.loads(part.body)["texts"]]
+    assert len(sent) == len(documents)
+    assert all(whole.startswith(text) for whole, text in zip(documents, sent, strict=True))
+    answers = []
+    for part in parts:
+        count = len(orjson.loads(part.body)["texts"])
+        rows = [{"index": place, "score": place / 7} for place in range(count)]
+        answers.append(part.read(orjson.dumps(rows)))
+    scored = joined(answers).scored
+    assert sorted(int(place) for place, _ in scored) == list(range(len(documents)))
+    assert [score for _, score in scored] == sorted((s for _, s in scored), reverse=True)
 
 
 async def test_text_embeddings_inference_is_known_by_its_info() -> None:

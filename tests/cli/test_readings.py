@@ -179,7 +179,10 @@ def test_a_cascade_reranks_the_best_of_the_stage_before(
 
 @pytest.mark.parametrize(
     ("reading", "said"),
-    [("likelihood", "gives no likelihood"), ("rerank", "serves no reranker")],
+    [
+        ("likelihood", "gives no likelihood"),
+        ("rerank", "gives no relevances; at /v1/rerank: The server answered 404"),
+    ],
 )
 def test_a_server_that_can_not_is_told_apart(source: Path, reading: str, said: str) -> None:
     # Ollama, spoken to as any OpenAI-compatible server.
