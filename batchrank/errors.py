@@ -9,6 +9,7 @@
     ├── DiskError                  exit 1, the output can't be written
     ├── TargetError                exit 1, the place to publish to is unreachable or too full
     ├── NoServerError              exit 4, no usable model server at the start
+    │   └── UnfitServerError       exit 4, one that is there can't do what this job asks of it
     ├── StoppedError               exit 75, stopped early and resumable
     │   ├── BudgetSpentError       exit 75, one call more than was allowed would be needed
     │   └── DeadlineError          exit 75, the time of the night is up
@@ -20,6 +21,7 @@
         ├── ContextOverflowError   permanent for this prompt: longer than the slot's context
         ├── RefusedError           permanent for this prompt: any other 4xx
         └── FatalServerError       permanent for the job: unknown model, bad key, another model
+            └── IncapableError     permanent for the job: it has no such route
 
 `retryable` says whether the same request may succeed later; `exit_code` is what the process
 returns when the error ends it. Messages are whole sentences a user can act on.
@@ -85,9 +87,15 @@ class NoServerError(BatchrankError):
     def at(cls, url: str, error: ServerError) -> NoServerError:
         """What `error` says of the server at `url`, and what to do where nothing is there."""
         said = naming(url, error)
+        if isinstance(error, RefusedError | ContextOverflowError | IncapableError):
+            return UnfitServerError(said)
         if isinstance(error, UnavailableError) and error.unreached:
             said = f"{said.rstrip('.')}; start it, or name another with --base-url"
         return cls(said)
+
+
+class UnfitServerError(NoServerError):
+    """The server is there and can't do what this job asks of it; another job may be served."""
 
 
 class StoppedError(BatchrankError):
@@ -182,6 +190,10 @@ class FatalServerError(ServerError):
 
     kind = "fatal"
     exit_code = 4
+
+
+class IncapableError(FatalServerError):
+    """The server has nothing that does what the job asks; it may serve another job."""
 
 
 def naming(url: str, error: ServerError) -> str:

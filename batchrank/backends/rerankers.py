@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.http import GET_SECONDS, Http
-from batchrank.errors import BadResponseError, FatalServerError, RefusedError
+from batchrank.errors import BadResponseError, IncapableError, RefusedError
 from batchrank.values import RerankPrompt, ServerInfo
 
 ROUTES = ("/v1/rerank", "/rerank")
@@ -21,7 +21,7 @@ async def find_route(http: Http, info: ServerInfo) -> str:
     """The route that reranks.
 
     Raises:
-        FatalServerError: there is none, or what is served there ranks a plain pair wrongly, as a
+        IncapableError: there is none, or what is served there ranks a plain pair wrongly, as a
             causal reranker does whose prompt template the server was not given.
         UnavailableError: the server can't answer now.
     """
@@ -35,9 +35,9 @@ async def find_route(http: Http, info: ServerInfo) -> str:
             continue
         scores = dict(answer.scored)
         if scores.get("1", 0.0) <= scores.get("0", 0.0):
-            raise FatalServerError(
+            raise IncapableError(
                 f"{info.model} at {http.url}{path} finds an unrelated text as relevant as a right "
                 "answer: is it a reranker, served with its own prompt template?"
             )
         return path
-    raise FatalServerError(f"{http.url} gives no relevances; {'; '.join(faults)}.")
+    raise IncapableError(f"{http.url} gives no relevances; {'; '.join(faults)}.")

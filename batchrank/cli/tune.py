@@ -30,9 +30,10 @@ from batchrank.formats.holdings import Holding
 from batchrank.formats.toml import write_toml
 from batchrank.formats.trec import read_qrels
 from batchrank.measuring.diagnosis import Diagnosis, diagnose
+from batchrank.measuring.grid import DEFAULT_GRID, read_grid
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
-from batchrank.measuring.tuning import DEFAULT_GRID, MEASURE, Tuning, read_grid, tune
+from batchrank.measuring.tuning import MEASURE, Tuning, tune
 from batchrank.metrics.evaluation import parse_measures
 from batchrank.running.inputs import source_of
 from batchrank.spec.fields import MANY, MOST

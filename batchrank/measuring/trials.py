@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from batchrank.errors import BatchrankError, RejectedError
+from batchrank.errors import (
+    BatchrankError,
+    NoServerError,
+    RejectedError,
+    StoppedError,
+    UnfitServerError,
+)
 from batchrank.formats.sources.source import Source
 from batchrank.measuring.runs import falling
 from batchrank.measuring.sampling import Sample
@@ -24,13 +30,14 @@ from batchrank.values import RankedQuery, Ranking
 Settings = Mapping[str, object]
 """Keys of a job spec with their values."""
 
-_OF_A_NIGHT = (
+OF_A_NIGHT = (
     *("output", "output_format", "store", "limit", "gate_qrels", "min_overlap"),
-    *("format", "corpus", "topics", "run_file"),
     *("deadline", "time_limit", "degrade"),
     *("incremental", "incremental_max_change", "incremental_max_age"),
 )
 """Settings of a job that mean nothing on a sample of its input."""
+_OF_THE_INPUT = ("format", "corpus", "topics", "run_file", "shard")
+"""Those by which the input is read that the sample, a file of its own, is drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +105,19 @@ class Trials:
 
     def spec(self, values: Settings) -> JobSpec:
         """The job of these settings as it is tried; raises UsageError."""
-        kept = {name: value for name, value in values.items() if name not in _OF_A_NIGHT}
+        kept = {
+            name: value
+            for name, value in values.items()
+            if name not in (*OF_A_NIGHT, *_OF_THE_INPUT)
+        }
         return make_spec({**kept, "store": self._store})
 
     async def run(self, values: Settings, *, fresh: bool = False) -> Trial:
         """Rank the sample by the job of `values`; `fresh` asks all of it anew.
 
         Raises BudgetSpentError where that would take more calls than are left, StoppedError where
-        it was stopped, and whatever ends a run without a result.
+        it was stopped, or where there is no server any more after it answered others of these jobs;
+        and whatever ends a run without a result.
         """
         if self._reason is not None:
             raise self._reason
@@ -120,7 +132,12 @@ class Trials:
             say=self._say_once,
             tick=self._tick,
         )
-        report = await runner.run()
+        try:
+            report = await runner.run()
+        except UnfitServerError:
+            raise
+        except NoServerError as error:
+            raise (StoppedError(str(error)) if self.calls else error) from error
         self.calls += report.progress.spent.calls
         if (reason := runner.why_stopped) is not None and not isinstance(reason, RejectedError):
             raise reason

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from batchrank.errors import BudgetSpentError, NoServerError, RejectedError, UsageError
-from batchrank.formats.wording import quoted
+from batchrank.errors import BudgetSpentError, RejectedError, UnfitServerError, UsageError
+from batchrank.measuring.grid import Axes, combinations
 from batchrank.measuring.trials import Settings, Trial, Trials, given, without_stages
 from batchrank.metrics.evaluation import Qrels, Scored, Scores, evaluate, parse_measures
 from batchrank.metrics.significance import Difference, paired_difference
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.spec.stagespec import StageSpec
-from batchrank.spec.tables import read_toml
 
 MEASURE = "nDCG@10"
 AS_GIVEN = "the job as given"
-Axes = Mapping[str, object]
-"""A table of a grid: a key of a job spec with one value, or a list of values to try each of."""
-
-DEFAULT_GRID: tuple[Axes, ...] = (
-    {"depth": [40, 60]},
-    {"answer": ["full", "logprobs"]},
-    {"max_doc_tokens": [60, 120]},
-    {"merge_passes": ["forward,shuffle:1"]},
-    {"window_size": [10, 25]},
-    {"strategy": ["topdown", "sliding"]},
-    {"template": ["direct-zh"]},
-    {"preset": ["thorough"]},
-)
-"""One thing changed at a time, from the cheap to the dear: a budget that ends has most of them."""
-_VARIED = frozenset(StageSpec.model_fields) | {"preset", "stage", "thinking", "max_doc_tokens"}
+_WHOLE = frozenset(("stage", "preset"))
+"""Keys that stand for all of how a job ranks."""
 _SIGMAS = 1.96
 """Standard errors from the middle of a 95% interval to its end."""
 
@@ -86,21 +71,6 @@ class Tuning:
     impossible: dict[str, str] = field(default_factory=dict)
 
 
-def read_grid(path: Path) -> tuple[Axes, ...]:
-    """Read the `[[try]]` tables of a TOML file; raises UsageError."""
-    values = read_toml(path, "grid")
-    tables = values.pop("try", None)
-    if values or not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-        raise UsageError(f"grid {quoted(path)}: expected [[try]] tables and nothing else")
-    for table in tables:
-        if unknown := sorted(table.keys() - _VARIED):
-            raise UsageError(
-                f"grid {quoted(path)}: {unknown[0]!r} can't be varied; what can is "
-                f"{', '.join(sorted(_VARIED))}"
-            )
-    return tuple(tables)
-
-
 def settings(
     trials: Trials, base: JobSpec, grid: Sequence[Axes]
 ) -> tuple[list[Setting], dict[str, str]]:
@@ -111,10 +81,10 @@ def settings(
     found: list[Setting] = []
     impossible: dict[str, str] = {}
     seen: list[object] = []
-    for changes in ({}, *itertools.chain.from_iterable(map(_combinations, grid))):
-        name = ", ".join(f"{key} {_shown(value)}" for key, value in changes.items()) or AS_GIVEN
+    for changes in ({}, *itertools.chain.from_iterable(map(combinations, grid))):
+        values = _changed(base, changes)
+        name = _name(base, changes, values)
         try:
-            values = _changed(base, changes)
             spec = trials.spec(values)
             templates = [template.digest for template in load_templates(spec)]
         except UsageError as error:
@@ -147,7 +117,7 @@ async def tune(
     wanted, impossible = await asyncio.to_thread(settings, trials, base, grid)
     done: list[tuple[Setting, Trial]] = []
     unreached: list[str] = []
-    refusal: NoServerError | None = None
+    refusal: UnfitServerError | None = None
     for number, setting in enumerate(wanted, 1):
         say(f"{number} of {len(wanted)}: {setting.name}")
         try:
@@ -155,12 +125,13 @@ async def tune(
         except BudgetSpentError:
             unreached = [one.name for one in wanted[number - 1 :]]
             break
-        except NoServerError as error:
+        except UnfitServerError as error:
             impossible[setting.name] = str(error)
             refusal = refusal or error
     if not done:
         raise refusal or BudgetSpentError(
-            f"{trials.calls} calls did not suffice for one setting: give --budget more"
+            f"{AS_GIVEN} needs more calls than --budget allows: give --budget more, or a smaller "
+            "--sample"
         )
     first_stage, tried = await asyncio.to_thread(_measured, done, qrels, generated_weight)
     passed = [one for one in tried if one.rejected is None]
@@ -180,23 +151,39 @@ async def tune(
     )
 
 
-def _combinations(table: Axes) -> list[dict[str, object]]:
-    options = [value if isinstance(value, list) else [value] for value in table.values()]
-    return [dict(zip(table, values, strict=True)) for values in itertools.product(*options)]
-
-
 def _changed(base: JobSpec, changes: Settings) -> dict[str, object]:
-    """The settings of `base` with some changed; stages or a preset replace all of its ranking."""
-    of_one_stage = base.stage is None or not changes.keys() & StageSpec.model_fields.keys()
-    keeps = of_one_stage and not changes.keys() & {"stage", "preset"}
-    return {**(given(base) if keeps else without_stages(base)), **changes}
+    """The settings of `base` with some changed; stages or a preset replace all of its ranking.
+
+    Of a cascade it is the last stage that changes.
+    """
+    if changes.keys() & _WHOLE:
+        return {**without_stages(base), **changes}
+    own = given(base)
+    if base.stage is None:
+        return {**own, **changes}
+    of_stage = {key: changes[key] for key in changes if key in StageSpec.model_fields}
+    others = {key: changes[key] for key in changes if key not in of_stage}
+    *first, last = (stage.model_dump(exclude_unset=True) for stage in base.stage)
+    return {**own, **others, "stage": [*first, {**last, **of_stage}]}
+
+
+def _name(base: JobSpec, changes: Settings, values: Settings) -> str:
+    """All that makes a setting differ from the job as given."""
+    in_last = " in the last stage" if base.stage is not None and not changes.keys() & _WHOLE else ""
+    told = [
+        f"{key} {_shown(value)}{in_last if key in StageSpec.model_fields else ''}"
+        for key, value in changes.items()
+    ]
+    if dropped := sorted(given(base).keys() - values.keys()):
+        told.append(f"without the job's {' and '.join(dropped)}")
+    return ", ".join(told) or AS_GIVEN
 
 
 def _shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return " + ".join(map(_shown, value))
     if isinstance(value, dict):
-        return " ".join(map(str, value.values()))
+        return f"({', '.join(f'{key} {_shown(one)}' for key, one in value.items())})"
     return str(value)
 
 

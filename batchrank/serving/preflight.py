@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from batchrank.backends.base import Backend
-from batchrank.errors import NoServerError, ServerError
+from batchrank.errors import NoServerError, ServerError, UnfitServerError
 from batchrank.readings.first_token import LETTERS
 from batchrank.serving.backoff import persist
 from batchrank.serving.connection import Connection
@@ -61,7 +61,7 @@ class Profile:
             return None
         return (
             "no answer of the trial can be read as a ranking: take an instruction-tuned model, or "
-            "another --answer or --template; --max-fallback 100% starts the job all the same"
+            "another answer or template; a max_fallback of 100% starts the job all the same"
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -78,9 +78,9 @@ class Profile:
 async def preflight(connection: Connection, spec: JobSpec, templates: Templates) -> Profile:
     """Prove what each stage's reading relies on, fit windows to the context, try a known set.
 
-    Raises NoServerError where the server can't do the job: no answer, an answer that is nothing but
+    Raises UnfitServerError where the server can't do the job: an answer that is nothing but
     reasoning, no log-probabilities, likelihoods or relevances where they are wanted, a context too
-    small.
+    small; NoServerError where it can't answer now.
     """
     backend, info = connection.backend, connection.info
     warnings: list[str] = []
@@ -99,7 +99,7 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
     except ServerError as error:
         raise NoServerError.at(backend.url, error) from error
     except ValueError as error:
-        raise NoServerError(f"{backend.url}: {error}") from error
+        raise UnfitServerError(f"{backend.url}: {error}") from error
     for stage, rehearsal in zip(spec.stages, rehearsals, strict=True):
         name = f"answer {stage.answer}: " if len(rehearsals) > 1 else ""
         warnings += [name + warning for warning in rehearsal.warnings]
@@ -127,14 +127,14 @@ async def preflight(connection: Connection, spec: JobSpec, templates: Templates)
 
 
 def _check_letters(stage: StageSpec, profile: Profile, url: str, warnings: list[str]) -> None:
-    """Warn where windows become smaller, or NoServerError where one is to show all."""
+    """Warn where windows become smaller, or UnfitServerError where one is to show all."""
     letters = profile.letters
     if stage.asked_window <= letters or profile.window_size < letters:
         return  # windows made smaller by the context were told of
     if stage.shows_all:
-        raise NoServerError(
+        raise UnfitServerError(
             f"{url} returns {letters} alternatives of a token, and strategy single shows all "
-            f"candidates in one window, up to depth {stage.depth}: set --depth {letters} or less, "
+            f"candidates in one window, up to depth {stage.depth}: set depth to {letters} or less, "
             "or take another strategy or answer"
         )
     warnings.append(
@@ -164,9 +164,9 @@ def _fitted(spec: JobSpec, context: int | None, warnings: list[str]) -> Fit:
         f"documents of {wanted.max_doc_tokens} tokens needs {need}"
     )
     if fit is None or spec.fit == "refuse":
-        raise NoServerError(
-            f"{short}; start the server with a larger context, or choose a smaller --window-size "
-            "or --max-doc-tokens"
+        raise UnfitServerError(
+            f"{short}; start the server with a larger context, or choose a smaller window_size "
+            "or max_doc_tokens"
         )
     how = f"documents are cut to {fit.max_doc_tokens} tokens"
     if fit.window_size < wanted.window_size:
@@ -194,7 +194,7 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
 
 
 async def _alternatives(backend: Backend, seconds: float) -> int:
-    """How many alternatives of a token the server returns; NoServerError where none or one."""
+    """How many alternatives of a token the server returns; UnfitServerError where none or one."""
     for wanted in _TOP_LOGPROBS:
         prompt = replace(trial(Form.TEXT), max_tokens=1, top_logprobs=wanted)
         try:
@@ -205,9 +205,9 @@ async def _alternatives(backend: Backend, seconds: float) -> int:
             continue  # more than this server gives
         if len(answer.scored) > 1:  # of one alone nothing can be told apart
             return min(wanted, len(answer.scored))
-    raise NoServerError(
+    raise UnfitServerError(
         f"{backend.url} returns fewer than two log-probabilities of a token, which answer logprobs "
-        "and yesno read; use --answer winners, or graded"
+        "and yesno read; use answer winners, or graded"
     )
 
 

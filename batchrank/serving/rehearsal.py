@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from batchrank.backends.base import Backend
-from batchrank.errors import NoServerError
+from batchrank.errors import UnfitServerError
 from batchrank.prompts.render import Cut, QueryTexts, text_of
 from batchrank.prompts.tokens import TokenCounter, estimate
 from batchrank.readings.base import Way
@@ -45,8 +45,8 @@ async def rehearse(
 ) -> Rehearsal:
     """Rank the known set in one way.
 
-    Raises NoServerError where the server returns nothing but reasoning, ValueError where it can't
-    be asked in this way; ServerError as `send`.
+    Raises UnfitServerError where the server returns nothing but reasoning, ValueError where it
+    can't be asked in this way; ServerError as `send`.
     """
     heard = _Heard([], [], [])
     ranks = await asyncio.gather(
@@ -54,7 +54,7 @@ async def rehearse(
     )
     thinks = all(answer.reasoning and not answer.text.strip() for answer in heard.answers)
     if thinks and not way.means.thinking_tokens:
-        raise NoServerError(
+        raise UnfitServerError(
             f"{backend.url}: the model returns only its reasoning and no answer, although thinking "
             "is switched off in every request; switch it off at the server, or use --thinking on"
         )

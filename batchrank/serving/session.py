@@ -8,7 +8,7 @@ from functools import partial
 from typing import Self
 
 from batchrank.clock import Clock
-from batchrank.errors import NoServerError
+from batchrank.errors import UnfitServerError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, connect
 from batchrank.serving.curfew import Curfew
@@ -100,8 +100,8 @@ class Session:
         """Connect, outside of quiet hours, and say what the server is; again: the same.
 
         A run that was interrupted and goes on with the same model is not put through the preflight
-        again. Raises NoServerError, also where no answer of the trial could be read and the job's
-        gate would not let that pass.
+        again. Raises NoServerError; UnfitServerError also where no answer of the trial could be
+        read and the job's gate would not let that pass.
         """
         if self._profile is None:
             self._connection = connection = await self._stack.enter_async_context(
@@ -121,7 +121,7 @@ class Session:
             for warning in profile.warnings:
                 self._say(f"warning: {warning}")
             if (refusal := profile.refusal(gate)) is not None:
-                raise NoServerError(f"{connection.backend.url}: {refusal}")
+                raise UnfitServerError(f"{connection.backend.url}: {refusal}")
             if profile is not known:
                 await self._store.remember(self._spec.target(), profile.as_dict())
             self._profile = profile

@@ -150,7 +150,7 @@ def _recogniser(config: JudgeConfig, knowledge: Knowledge | None) -> Recogniser:
 
 
 def _best_first(labels: Labels, scored: Sequence[float]) -> Labels:
-    """Labels by falling score; equal ones, and labels without documents, keep their order."""
+    """Labels by falling score; those of equal score, or all where there is none, as they are."""
     if not scored:
         return labels
     return tuple(labels[place] for place in _places(scored))

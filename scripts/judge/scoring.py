@@ -18,10 +18,17 @@ _WORDS = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]")
 """A run of ASCII letters, or one character of any other script."""
 
 
+_TIE = 1e-9
+"""What at most is added to a gain, so that documents of one gain come in no order of a prompt."""
+
+
 def scores(config: JudgeConfig, seen: Recognised, digest: str) -> tuple[float, ...]:
     """A score a document in prompt order; `digest` is the hash of the request's bytes."""
     count = len(seen.gains)
-    drawn: Sequence[float] = seen.gains
+    drawn: Sequence[float] = [
+        gain if docid is None else gain + _TIE * lot(config.seed, seen.qid, docid)
+        for gain, docid in zip(seen.gains, seen.docids, strict=True)
+    ]
     if config.noise:
         if config.noise_by != "document":
             stream = random.Random(f"{config.seed} noise {digest}")
@@ -39,6 +46,12 @@ def scores(config: JudgeConfig, seen: Recognised, digest: str) -> tuple[float, .
             for score, favour in zip(drawn, favours, strict=True)
         ]
     return tuple(drawn)
+
+
+@lru_cache(maxsize=200_000)
+def lot(seed: int, qid: str, docid: str) -> float:
+    """A number in (0, 1), by which a tie between two documents of a query is broken."""
+    return hashed(seed, "tie", qid, docid)
 
 
 @lru_cache(maxsize=200_000)

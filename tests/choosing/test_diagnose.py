@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts.judge import JudgeConfig, JudgeServer
 from tests.choosing.conftest import QUERIES, asked
-from tests.cli.running import Row, batchrank, judge, serving, windows
+from tests.cli.running import Row, batchrank, judge, knowledge, serving, windows
 
 JUDGES: dict[str, dict[str, Any]] = {
     "none": {},
@@ -43,6 +45,18 @@ def test_one_sentence_tells_judges_apart(
     assert found["worth"] == worth
     assert "where the winners" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_grades_that_are_alike_are_no_bias(rows: list[Row], source: Path) -> None:
+    known = knowledge(rows)
+    coarse = {
+        qid: {docid: float(round(value)) for docid, value in gains.items()}
+        for qid, gains in known.gains.items()
+    }
+    server = JudgeServer(JudgeConfig(kind="vllm"), replace(known, gains=coarse))
+    with serving(server) as running:
+        found = asked("diagnose", source, "--base-url", running.url, "--json").json
+    assert (found["favours"], [one["tau"] for one in found["alike"]]) == ("nothing", [1, 1, 1])
 
 
 def test_figures_of_a_judge_without_bias(rows: list[Row], source: Path) -> None:

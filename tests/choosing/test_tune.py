@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import signal
 import sqlite3
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from batchrank.running.runner import Runner
+from batchrank.running.verdict import Report
 from batchrank.spec.loading import load_spec
 from scripts.judge import JudgeConfig, JudgeServer, read_knowledge
 from tests.choosing.conftest import QUERIES, asked
@@ -194,6 +199,15 @@ def test_what_no_gate_lets_pass_is_not_chosen(
         ("window_size = 5", "expected [[try]] tables"),
         ("[[try]]\nconcurrency = 5", "'concurrency' can't be varied"),
         ("[[try", "can't be read"),
+        ('[[try]]\nstrategy = ["segmentd", "single"]', "must be 'segmented', "),
+        ("[[try]]\nwindow_size = [10, 1]", "window_size must be at least 2, got 1"),
+        ("[[try]]\nwindow_size = []", "window_size has no value to try"),
+        ('[[try]]\npasses = "forwrd"', "'forwrd' is no pass"),
+        ('[[try]]\nmerge_passes = "adaptive:x"', "is no merge pass"),
+        ('[[try]]\ntemplate = ["direct-en", "none.toml"]', "template 'none.toml' is neither"),
+        ('[[try]]\nstage = [[{ depth = 9 }, { template = "no" }]]', "template 'no' is neither"),
+        ('[[try]]\nstage = [[{ answer = "yes" }]]', "stage 1 answer must be"),
+        ('[[try]]\npreset = "slow"', "preset must be"),
     ],
 )
 def test_a_grid_that_is_none(
@@ -204,6 +218,7 @@ def test_a_grid_that_is_none(
     flags = ("--qrels", judged, "--grid", grid, "--base-url", "http://127.0.0.1:9")
     result = batchrank("tune", source, *flags)
     assert (result.code, said in result.err) == (2, True), result.err
+    assert not Path("batchrank-trials.sqlite").exists()
 
 
 def test_what_is_read_is_not_written_over(source: Path, judged: Path) -> None:
@@ -220,10 +235,123 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with serving(judge(rows)) as server:
         gone = server.url
     flags = ("--qrels", judged, "--grid", "grid.toml", "--base-url", gone)
-    job = tmp_path / "job.toml"
-    job.write_text('wait_for_server = "1s"\n')
-    result = batchrank("tune", source, *flags, "--job", job)
+    result = batchrank("tune", source, *flags)
     assert result.code == 4, result.err
+    # At once: the second setting is not begun.
+    assert "2 of 2" not in result.err
+    assert not Path("tuned.toml").exists()
+
+
+LEAVING = [("reset", {"error_rate": 1.0}), ("gone", {}), ("key", {"api_key": "another"})]
+
+
+@pytest.mark.parametrize("command", ["tune", "diagnose"])
+@pytest.mark.parametrize(("how", "settings"), LEAVING)
+def test_a_server_that_can_not_serve_any_more_is_never_a_setting_that_is_not_possible(
+    rows: list[Row],
+    source: Path,
+    judged: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    how: str,
+    settings: dict[str, Any],
+) -> None:
+    async def no_pause(*_: object) -> None:
+        """The pauses before a call of the preflight is tried again."""
+
+    monkeypatch.setattr("batchrank.serving.preflight.asyncio.sleep", no_pause)
+    flags = ["--qrels", judged, "--sample", 2]
+    if command == "tune":
+        Path("grid.toml").write_text('[[try]]\nwindow_size = 12\nanswer = ["full", "logprobs"]\n')
+        flags += ["--grid", "grid.toml"]
+    servers = ExitStack()
+    first = servers.enter_context(serving(judge(rows)))
+    run, number = Runner.run, 0
+
+    async def run_then_leave(runner: Runner) -> Report:
+        nonlocal number
+        number += 1
+        if number == 2:
+            port = int(first.url.rpartition(":")[2])
+            await asyncio.to_thread(servers.close)
+            if how != "gone":
+                other = judge(rows, port=port, **settings)
+                await asyncio.to_thread(servers.enter_context, serving(other))
+        return await run(runner)
+
+    monkeypatch.setattr(Runner, "run", run_then_leave)
+    with servers:
+        result = batchrank(command, source, *flags, "--base-url", first.url)
+        assert (result.code, result.out) == (75, b""), result.err
+        assert "the same command goes on where this one stopped" in result.err
+        assert number == 2
+        assert not Path("tuned.toml").exists()
+        # What is in the store needs no server; the first that does finds none it can use.
+        again = batchrank(command, source, *flags, "--base-url", first.url)
+        assert (again.code, again.out) == (4, b""), again.err
+        assert not Path("tuned.toml").exists()
+
+
+def test_what_a_server_can_not_do_is_named_and_the_rest_is_tried(
+    rows: list[Row], source: Path, judged: Path
+) -> None:
+    grid = """
+    [[try]]
+    answer = "logprobs"
+    [[try]]
+    window_size = 12
+    stage = [[{ strategy = "pointwise", answer = "rerank" }, { depth = 10 }]]
+    [[try]]
+    stage = [[{ strategy = "pointwise", answer = "rerank" }, { depth = 10 }]]
+    [[try]]
+    max_doc_tokens = 20000
+    """
+    Path("grid.toml").write_text(grid)
+    Path("job.toml").write_text('fit = "refuse"\nwindow_size = 6\n')
+    flags = ("--qrels", judged, "--grid", "grid.toml", "--sample", 2, "--job", "job.toml", "--json")
+    with serving(judge(rows, kind="ollama", alternatives=1)) as server:
+        found = asked("tune", source, *flags, "--base-url", f"{server.url}/v1").json
+    assert [one["setting"] for one in found["tried"]] == ["the job as given"]
+    reasons = list(found["impossible"].values())
+    assert len(reasons) == 4
+    told = (
+        "the [[stage]] tables",
+        "fewer than two log-",
+        "gives no relevances",
+        "holds 4096",
+    )
+    for said in told:
+        assert any(said in reason for reason in reasons), (said, reasons)
+
+
+def test_of_a_cascade_the_last_stage_is_varied(
+    rows: list[Row], source: Path, judged: Path, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text('[[stage]]\nstrategy = "pointwise"\nanswer = "rerank"\n[[stage]]\ndepth = 20\n')
+    with serving(judge(rows, noise=0.2)) as server:
+        flags = ("--qrels", judged, "--sample", 3, "--job", job, "--base-url", server.url)
+        found = asked("tune", source, *flags, "--json").json
+    names = {one["setting"] for one in found["tried"]}
+    assert {
+        "the job as given",
+        "depth 40 in the last stage",
+        "answer logprobs in the last stage",
+        "max_doc_tokens 60",
+        "strategy topdown in the last stage",
+        "preset thorough, without the job's stage",
+    } <= names
+    spec = load_spec(Path("tuned.toml"), {})
+    chosen = next(one for one in found["tried"] if one["setting"] == found["chosen"])
+    if "preset" in chosen["changes"]:
+        assert spec.stage is None
+    else:
+        first, last = spec.stages
+        assert (first.strategy, first.answer) == ("pointwise", "rerank")
+        of_stage = {
+            key: last.model_dump().get(key, value) for key, value in chosen["changes"].items()
+        }
+        assert of_stage == chosen["changes"]
 
 
 def committed(store: Path) -> int:

@@ -115,7 +115,7 @@ def test_doctor_estimates_by_what_it_measured(source: Path, rows: list[Row]) -> 
             {"constraints": frozenset(), "malformed_rate": 1.0, "malformed": ("prose",)},
             "4 of 4 trial answers can't be read, for example 'All 4 passages",
             "not fit: no answer of the trial can be read as a ranking: take an instruction-tuned "
-            "model, or another --answer or --template; --max-fallback 100% starts the job all the "
+            "model, or another answer or template; a max_fallback of 100% starts the job all the "
             "same",
         ),
     ],

@@ -16,6 +16,7 @@ from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers
 from batchrank.values import Document, Form, Query, Request, Window
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge, read_knowledge
+from scripts.judge.answers import Judge
 from scripts.judge.config import QUERY_PATTERN, WANTED_PATTERN
 from scripts.judge.prompt import read_prompt
 from scripts.judge.recognise import CorpusRecogniser
@@ -68,6 +69,26 @@ async def test_unknown_documents_are_counted_and_worth_nothing() -> None:
         _, _, stats = await get(judge, "/judge/stats")
     assert answer == "[3] > [1] > [2]"
     assert stats["unknown"] == judge.unknown == 1
+
+
+@given(shown=st.permutations(NAMES))
+async def test_equal_gains_come_in_one_order_however_they_are_shown(shown: list[str]) -> None:
+    knowledge = Knowledge(FRUIT.documents, {"q": "which fruit"}, {"q": dict.fromkeys(NAMES, 1.0)})
+    own = Judge(JudgeConfig(), knowledge)
+    orders = set()
+    for query in ("which fruit", "another"):
+        prompt = window(texts(shown), query)
+        for top in (None, 5):
+            reply = own.chat(
+                {}, prompt, "", honoured=frozenset(), max_tokens=None, top_logprobs=top
+            )
+            labels = [name for name, _ in reply.top] if top else re.findall(r"\d+", reply.text)
+            orders.add(tuple(shown[int(label) - 1] for label in labels))
+        relevances, _ = own.rerank(query, texts(shown), "")
+        best = sorted(range(len(shown)), key=lambda place: -relevances[place])
+        orders.add(tuple(shown[place] for place in best))
+    assert len(orders) == 1
+    assert next(iter(orders)) != tuple(sorted(NAMES))
 
 
 async def test_texts_that_fit_two_documents_of_different_gain_are_unknown() -> None:
