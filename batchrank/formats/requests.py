@@ -15,6 +15,7 @@ from batchrank.values import Document, Query, Request
 
 SCORES_RISE = "scores rise: the order of the candidates is the first stage, scores are not used"
 SCORES_MISSING = "a score that is NaN or Infinity is no number: it is read as null"
+EMBEDDING_UNUSABLE = "an embedding is no list of finite numbers: it counts as missing"
 DOCID_REPEATS = "a docid stands twice among the candidates: the first is kept"
 
 TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
@@ -187,6 +188,8 @@ def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
             warnings[DOCID_REPEATS] = None
             continue
         documents[document.docid] = document
+        if not document.embedding and _beside_or_inside(item, "embedding"):
+            warnings[EMBEDDING_UNUSABLE] = None
         if document.score is None:
             continue
         if not isfinite(document.score):
@@ -277,7 +280,9 @@ def _embedding(item: Mapping[str, Any]) -> Sequence[float]:
     return vector if all(map(isfinite, vector)) else ()
 
 
-def _beside_or_inside(item: Mapping[str, Any], key: str) -> object:
+def _beside_or_inside(item: object, key: str) -> object:
+    if not isinstance(item, dict):
+        return None
     doc = item.get("doc")
     inner = doc.get(key) if isinstance(doc, dict) else None
     return item.get(key) if inner is None else inner

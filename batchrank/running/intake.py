@@ -20,6 +20,7 @@ from batchrank.ranking.reranker import failed
 from batchrank.running.readerthread import in_daemon_thread
 from batchrank.running.redo import forget_fallbacks
 from batchrank.running.spool import Spool
+from batchrank.selection.unseen import UnseenKeys
 from batchrank.store.history import finish_reading, left_out
 from batchrank.store.records import Known, Line, Run
 from batchrank.store.repeated import Repeated
@@ -94,6 +95,8 @@ class Intake:
         self._job = job
         self._key = _generation(job, run)
         self._reduced = _generation(order.reduced, run) if order.reduced else None
+        self._selection = job.spec.selection
+        self.unseen = UnseenKeys(job.spec.filter.keys if job.spec.filter else ())
         self._size: int | None = None
 
     @property
@@ -258,6 +261,9 @@ class Intake:
         except LineError as error:
             return error
         self.warnings.update(parsed.warnings)
+        candidates = parsed.request.candidates
+        self.warnings.update(self._selection.warnings(candidates, self._job.spec.deepest))
+        self.unseen.look(candidates)
         return parsed.request
 
 

@@ -112,6 +112,7 @@ async def conclude(
     counts = await _count(store, run, intake)
     totals = counts.totals
     warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
+    warnings += intake.unseen.warnings()
     report = Report(
         run=run,
         exit_code=0,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
 from batchrank.values import Document, RankedQuery, Request
+
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*")
 
 Rule = Callable[[int, Document], bool]
 """Whether the document at a place of the first stage, from 0, passes."""
@@ -25,13 +28,38 @@ def scored(least: float) -> Rule:
 
 
 def having(key: str, values: Collection[str | float]) -> Rule:
-    """Those whose metadata has one of `values` under `key` pass."""
-    return lambda _, document: document.metadata.get(key) in values
+    """Those whose metadata has one of `values` under `key` pass; see `_among`."""
+    among = _among(values)
+    return lambda _, document: among(document.metadata.get(key))
 
 
 def lacking(key: str, values: Collection[str | float]) -> Rule:
-    """Those whose metadata has none of `values` under `key` pass."""
-    return lambda _, document: document.metadata.get(key) not in values
+    """Those whose metadata has none of `values` under `key` pass; see `_among`."""
+    among = _among(values)
+    return lambda _, document: not among(document.metadata.get(key))
+
+
+def _among(values: Collection[str | float]) -> Callable[[str | float | None], bool]:
+    """Whether a value is one of `values`.
+
+    A number is also the text that spells it, since all is text in CSV; two texts are the same only
+    where each character is: `007` is not `7`.
+    """
+    exact = frozenset(values)
+    numbers = frozenset(value for value in values if not isinstance(value, str))
+    spelled = frozenset(map(_spelled, exact - numbers)) - {None}
+
+    def among(value: str | float | None) -> bool:
+        if value in exact:
+            return True
+        return _spelled(value) in numbers if isinstance(value, str) else value in spelled
+
+    return among
+
+
+def _spelled(value: str | float) -> float | None:
+    """The number that a text spells, None where it spells none."""
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else None
 
 
 def dated(key: str, since: date | None, until: date | None) -> Rule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from batchrank.selection.diversity import diversified
 from batchrank.selection.duplicates import demoted
@@ -11,6 +12,11 @@ from batchrank.selection.filtering import Removed, Rule, removed_by
 from batchrank.selection.interpolation import Normalise, interpolated
 from batchrank.selection.similarity import similarity_of
 from batchrank.values import Document
+
+ALL_FILTERED = "the filter leaves no candidate, and the first stage's order stands"
+EMBEDDINGS_DIFFER = (
+    "not all of the reranked have an embedding of one length: mmr goes by their words"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,20 @@ class Selection:
     def removed(self, candidates: Sequence[Document]) -> Removed:
         """What a model doesn't get to see, and why."""
         return removed_by(self.rules, candidates) if self.rules else ()
+
+    def warnings(self, candidates: Sequence[Document], depth: int) -> tuple[str, ...]:
+        """What of these settings comes to nothing, or takes all, for a query's candidates.
+
+        `depth` is how many of those that are left are reranked.
+        """
+        gone = {place for place, _ in self.removed(candidates)}
+        if gone and len(gone) == len(candidates):
+            return (ALL_FILTERED,)
+        if self.mmr is None:
+            return ()
+        left = (one for place, one in enumerate(candidates) if place not in gone)
+        lengths = {len(document.embedding) for document in islice(left, depth)}
+        return (EMBEDDINGS_DIFFER,) if len(lengths) > 1 else ()
 
     def arranged(self, order: tuple[int, ...], candidates: Sequence[Document]) -> tuple[int, ...]:
         """What becomes of a model's `order` of the first candidates, as places among them.

@@ -57,6 +57,13 @@ class FilterSpec(BaseModel):
     )
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The metadata keys that conditions are about."""
+        time = () if self.time is None else (self.time.key,)
+        language = () if self.language is None else ("language",)
+        return (*self.allow, *self.deny, *time, *language)
+
+    @property
     def rules(self) -> dict[str, Rule]:
         """Each condition by the name that rows give as a reason."""
         rules: dict[str, Rule] = {}

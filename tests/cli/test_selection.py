@@ -113,3 +113,77 @@ def test_what_can_not_be_had_together_is_refused(source: Path) -> None:
     ended = batchrank("run", source, "--incremental", "--mmr", "0.5")
     assert ended.code == 2
     assert "incremental builds on the model's own order" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ('deny = { sorce = ["forum"] }', "metadata key 'sorce'; did you mean 'source'?"),
+        ('allow = { sorce = ["wiki"] }', "metadata key 'sorce'; did you mean 'source'?"),
+        ('time = { key = "day", from = 2024-01-01 }', "metadata key 'day'"),
+        ('language = ["en"]', "metadata key 'language'"),
+        ('allow = { source = ["wiky"] }', "the filter leaves no candidate"),
+    ],
+)
+def test_a_filter_that_finds_nothing_is_warned_of(
+    shell: Shell, mixed: Path, tmp_path: Path, condition: str, said: str
+) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text(f"[filter]\n{condition}\n")
+    command = (mixed, "--job", job, "-o", tmp_path / "out.jsonl", "--json")
+    ended = shell.run(*command)
+    assert ended.code == 0
+    assert any(said in warning for warning in ended.json["warnings"])
+    assert said in ended.err
+    # The next night has read no query anew, and so has nothing to say of its keys.
+    again = shell.run(*command).json["warnings"]
+    assert not any("metadata key" in warning for warning in again)
+
+
+def test_a_filter_that_finds_something_says_nothing(
+    shell: Shell, mixed: Path, job: Path, tmp_path: Path
+) -> None:
+    ended = shell.run(mixed, "--job", job, "-o", tmp_path / "out.jsonl", "--json")
+    assert not any("metadata key" in warning for warning in ended.json["warnings"])
+
+
+def test_a_number_denies_the_text_of_a_table(shell: Shell, tmp_path: Path) -> None:
+    lines = [f"q1,who tends garden number 1,q1-d{n},Leaf {n},{2018 + n % 2}" for n in range(1, 5)]
+    source = tmp_path / "in.csv"
+    source.write_text("\n".join(["qid,query,docid,text,year", *lines]) + "\n")
+    job = tmp_path / "job.toml"
+    job.write_text("[filter]\ndeny = { year = [2019] }\n")
+    ended = shell.run(source, "--job", job, "-o", tmp_path / "out.jsonl", "--max-fallback", "100%")
+    assert ended.code == 0, ended.err
+    (row,) = rows_of(tmp_path / "out.jsonl")
+    assert {one["docid"] for one in row["ranking"] if "filtered" in one} == {"q1-d1", "q1-d3"}
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "said"),
+    [
+        ([[1, 0], [0, 1, 2]], ["not all of the reranked have an embedding of one length"]),
+        ([[1, 0], None], ["not all of the reranked have an embedding of one length"]),
+        (
+            [[1, 0], ["0", "1"]],
+            ["an embedding is no list", "not all of the reranked have an embedding"],
+        ),
+        ([["1", "2"], ["0", "1"]], ["an embedding is no list"]),
+        ([[1, 0], [0, 1]], []),
+        ([None, None], []),
+    ],
+)
+def test_embeddings_that_can_not_be_compared_are_warned_of(
+    shell: Shell, tmp_path: Path, rows: list[Row], embeddings: list[object], said: list[str]
+) -> None:
+    for row in rows[:2]:
+        for place, candidate in enumerate(row["candidates"]):
+            candidate["embedding"] = embeddings[place % 2]
+    source = written(tmp_path / "in.jsonl", rows)
+    ended = shell.run(source, "--mmr", "0.7", "-o", tmp_path / "out.jsonl", "--json")
+    assert ended.code == 0, ended.err
+    found = [one for one in ended.json["warnings"] if "embedding" in one]
+    assert len(found) == len(said)
+    for warning, words in zip(found, said, strict=True):
+        assert warning.startswith("2 queries: ")
+        assert words in warning

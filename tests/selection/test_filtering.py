@@ -112,3 +112,33 @@ def test_where_all_are_removed_there_is_nothing_to_ask() -> None:
     assert ranked.status is QueryStatus.UNRANKED
     assert ranked.order == (0, 1, 2, 3)
     assert ranked.filtered == tuple((place, "min_score") for place in range(4))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "same"),
+    [
+        (2019, 2019, True),
+        (2019.0, "2019", True),
+        (2019, "2019.0", True),
+        (2019, " 2019 ", True),
+        ("2019", 2019, True),
+        (0.5, ".5", True),
+        (1e3, "1e3", True),
+        ("007", "7", False),
+        ("7", 7, True),
+        ("wiki", "wiki", True),
+        ("wiki", "Wiki", False),
+        (2019, "2019-01-01", False),
+        (1000, "1_000", False),
+        (float("inf"), "inf", False),
+        (2019, "２０１９", False),
+        (2019, None, False),
+    ],
+)
+def test_numbers_are_what_texts_spell_and_texts_are_texts(
+    wanted: str | float, value: str | float | None, same: bool
+) -> None:
+    metadata = {} if value is None else {"year": value}
+    document = Document("d", "x", metadata=metadata)
+    assert having("year", [wanted])(0, document) is same
+    assert lacking("year", [wanted])(0, document) is not same
