@@ -13,7 +13,8 @@ from batchrank.prompts.loading import load_template
 from batchrank.ranking.job import Job
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
-from batchrank.spec.loading import load_spec, load_templates
+from batchrank.spec.loading import load_spec, load_templates, make_spec
+from batchrank.spec.stagespec import USED
 from batchrank.values import Form
 from tests.strategies.driving import docids, drove, useless
 
@@ -108,9 +109,21 @@ RANKS_NOT: dict[str, object] = {
 """Settings that can't, each with a value that is not its default."""
 
 
+SPECIFIC = {
+    "window_size": 12,
+    "stride": 7,
+    "winners": 3,
+    "tournaments": 3,
+    "method": "insertion",
+    "passes": "forward,reverse",
+    "merge_passes": "forward,reverse",
+}
+"""The settings of some strategies, each with a value that is not its default."""
+
+
 def spec_of(**settings: object) -> JobSpec:
-    """A spec as flags give it."""
-    return load_spec(None, settings)
+    """A spec as a job spec gives it, where settings that do nothing may stand; worded as flags."""
+    return make_spec(settings, settings)
 
 
 def key_of(**settings: object) -> bytes:
@@ -244,10 +257,21 @@ class TestReading:
             ({"strategy": "sliding", "stride": 20}, "stride 20 must be smaller than window_size"),
             ({"winners": 11}, "winners 11 must be at most half of window_size 20"),
             ({"merge_passes": "adaptive:1"}, "adaptive:N needs a number from 2"),
+            ({"merge_passes": "adaptive:2,forward"}, "adaptive, or adaptive:N, stands alone"),
+            ({"merge_passes": "forward, adaptive"}, "adaptive, or adaptive:N, stands alone"),
             ({"strategy": "topdown", "winners": 21}, "at most window_size 20"),
-            ({"strategy": "pointwise"}, "needs one of yesno, graded, likelihood, rerank"),
-            ({"answer": "likelihood"}, "needs one of winners, full, logprobs, explain"),
+            (
+                {"strategy": "pointwise"},
+                "needs an answer to do so: one of yesno, graded, likelihood, rerank",
+            ),
+            ({"answer": "likelihood"}, "answer likelihood goes with strategy pointwise alone"),
+            (
+                {"answer": "likelihood", "strategy": "sliding"},
+                "needs one of winners, full, logprobs, explain",
+            ),
             ({"strategy": "pairwise"}, "depth to 30 or less, or say --yes"),
+            ({"strategy": "setwise", "window_size": 2}, "thousands of calls .* say --yes"),
+            ({"stage": [{"strategy": "setwise", "window_size": 2}]}, "thousands of calls"),
             ({"thinking": "on", "answer": "logprobs"}, "thinking must be off"),
             (
                 {"strategy": "pointwise", "answer": "likelihood", "backend": "ollama"},
@@ -256,7 +280,9 @@ class TestReading:
             ({"strategy": "pointwise", "answer": "rerank", "template": "x"}, "has no template"),
             ({"stage": [{}], "depth": 5}, r"depth: belongs in the \[\[stage\]\] tables"),
             ({"stage": [{"depth": 5}, {"depth": 6}]}, "at most that of the one before"),
-            ({"backend": "embedded", "strategy": "sliding"}, "can't serve strategy sliding"),
+            ({"backend": "embedded", "strategy": "sliding"}, "can only be asked for likelihoods"),
+            ({"backend": "embedded", "answer": "winners"}, "can only be asked for likelihoods"),
+            ({"backend": "embedded", "preset": "thorough"}, "can only be asked for likelihoods"),
             (
                 {"backend": "embedded", "strategy": "segmented", "answer": "full"},
                 "can only be asked for likelihoods",
@@ -270,6 +296,69 @@ class TestReading:
     ) -> None:
         with pytest.raises(UsageError, match=message):
             spec_of(**settings)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"strategy": "setwise", "window_size": 2, "yes": True},
+            {"strategy": "setwise", "window_size": 2, "depth": 30},
+            {"strategy": "setwise", "window_size": 2, "method": "insertion"},
+            {"strategy": "setwise", "window_size": 3},
+            {"backend": "embedded", "preset": "fast"},
+        ],
+    )
+    def test_what_takes_few_calls_or_was_asked_for_is_taken(
+        self, settings: dict[str, object]
+    ) -> None:
+        assert spec_of(**settings) is not None
+
+    @pytest.mark.parametrize("strategy", list(USED))
+    @pytest.mark.parametrize("name", list(SPECIFIC))
+    def test_a_flag_that_its_strategy_does_not_use_is_refused(
+        self, tmp_path: Path, strategy: str, name: str
+    ) -> None:
+        rest: dict[str, object] = {"strategy": strategy, "depth": 30}
+        if strategy == "pointwise":
+            rest["answer"] = "likelihood"
+        given = {**rest, name: SPECIFIC[name]}
+        flag = f"--{name.replace('_', '-')}"
+        if name in USED[strategy]:
+            key = key_of(**rest)
+            assert load_spec(None, given).strategy == strategy
+            if strategy != "pointwise":
+                assert key_of(**given) != key
+            return
+        with pytest.raises(UsageError, match=f"{flag} does nothing with strategy {strategy}"):
+            load_spec(None, given)
+        # In a job spec it may stand for the strategy that a flag took the place of, and is no part
+        # of the job.
+        path = written(tmp_path, write_toml({name: SPECIFIC[name]}, "job"))
+        assert load_spec(path, rest).strategy == strategy
+        assert key_of(**given) == key_of(**rest)
+
+    @pytest.mark.parametrize(
+        ("settings", "remedy"),
+        [
+            ({"normalise": "min-max"}, {"alpha": 0.5}),
+            ({"incremental_max_change": "10%"}, {"incremental": True}),
+            ({"incremental_max_age": "3d"}, {"incremental": True}),
+            ({"window_size": 6, "backend": "embedded"}, {"model_path": "m.gguf"}),
+            ({"stride": 5}, {"strategy": "sliding"}),
+            ({"stride": 5, "preset": "thorough"}, {"strategy": "sliding"}),
+        ],
+    )
+    def test_a_flag_without_effect_is_refused_until_it_has_one(
+        self, settings: dict[str, object], remedy: dict[str, object]
+    ) -> None:
+        with pytest.raises(UsageError, match="does nothing with"):
+            load_spec(None, settings)
+        assert load_spec(None, settings | remedy) is not None
+
+    @pytest.mark.parametrize("preset", ["fast", "balanced", "thorough"])
+    @pytest.mark.parametrize("strategy", [name for name in USED if name != "pointwise"])
+    def test_what_a_preset_implies_is_never_refused(self, preset: str, strategy: str) -> None:
+        given = {"preset": preset, "strategy": strategy, "depth": 30}
+        assert load_spec(None, given).strategy == strategy
 
     def test_a_preset_stands_for_settings_and_given_ones_win(self) -> None:
         assert spec_of(preset="fast").depth == 60

@@ -71,6 +71,10 @@ _BUILT_IN_MODEL: Mapping[str, object] = {
     "answer": "likelihood",
     "max_doc_tokens": 120,
 }
+_ONLY_LIKELIHOODS = (
+    "the model that comes with backend embedded can only be asked for likelihoods (strategy "
+    "pointwise, answer likelihood); name another with model_path"
+)
 _MANY_PAIRS = 30
 _AFTER_THINKING = ("winners", "full", "explain", "graded")
 """Readings that read text, which may come after a model's reasoning."""
@@ -183,7 +187,10 @@ class JobSpec(StageSpec, SelectionSpec):
     fit: Literal["adapt", "refuse"] = Field(
         default="adapt", description="What to do when a window exceeds the server's context."
     )
-    yes: Switch = Field(default=False, description="Let pairwise compare more than 30 candidates.")
+    yes: Switch = Field(
+        default=False,
+        description="Let pairs of more than 30 candidates be compared, in hundreds of calls.",
+    )
     re_ask: Switch = Field(
         default=True, description="Ask once more, in another way, after a bad answer."
     )
@@ -257,10 +264,14 @@ class JobSpec(StageSpec, SelectionSpec):
         implied: dict[str, object] = {}
         if given.get("backend") == "embedded" and given.get("model_path") is None:
             implied |= _BUILT_IN_MODEL
+        built_in = "strategy" in implied and given.get("stage") is None
         implied |= PRESETS.get(str(given.get("preset")), {})
         if given.get("stage") is not None:
             implied = {name: implied[name] for name in implied if name == "max_doc_tokens"}
-        return implied | given
+        whole = implied | given
+        if built_in and (whole["strategy"], whole["answer"]) != ("pointwise", "likelihood"):
+            raise ValueError(_ONLY_LIKELIHOODS)
+        return whole
 
     @model_validator(mode="after")
     def _fit_together(self) -> JobSpec:
@@ -286,10 +297,7 @@ class JobSpec(StageSpec, SelectionSpec):
         if self.degrade and self.without_optional_passes() == self:
             raise ValueError("degrade has no pass to drop: passes and merge_passes have one each")
         if self.uses_built_in_model and any(one.answer != "likelihood" for one in self.stages):
-            raise ValueError(
-                "the model that comes with backend embedded can only be asked for likelihoods "
-                "(strategy pointwise, answer likelihood); name another with model_path"
-            )
+            raise ValueError(_ONLY_LIKELIHOODS)
         if self.model_path is not None and self.backend != "embedded":
             raise ValueError("model_path goes with backend embedded")
         return self
@@ -322,6 +330,14 @@ class JobSpec(StageSpec, SelectionSpec):
                 raise ValueError(
                     f"pairwise over up to {stage.depth} candidates takes hundreds of calls a "
                     f"query: set depth to {_MANY_PAIRS} or less, or say --yes"
+                )
+            # A heap whose nodes have one child is a list, and sorted like one.
+            is_list = stage.strategy == "setwise" and stage.method == "heap"
+            if is_list and stage.window_size == 2 and stage.depth > _MANY_PAIRS and not self.yes:
+                raise ValueError(
+                    f"setwise by heap in windows of 2 takes thousands of calls a query for up to "
+                    f"{stage.depth} candidates: set window_size to 3 or more, method to insertion "
+                    f"or depth to {_MANY_PAIRS} or less, or say --yes"
                 )
         for before, after in itertools.pairwise(self.stages):
             if after.depth > before.depth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from batchrank.spec.complaints import complaint, unreadable_text
 from batchrank.spec.dating import dated
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
+from batchrank.spec.stagespec import USED
 from batchrank.spec.tables import check_tables, read_toml
 
 Templates = tuple[Template, ...]
@@ -35,7 +37,8 @@ def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None =
     """The spec of a TOML file (None for no file) overridden by flags that were given.
 
     `day` is what `{date}` stands for in names of files, by default today.
-    Raises UsageError, naming the key, for an unreadable file, an unknown key or a bad value.
+    Raises UsageError, naming the key, for an unreadable file, an unknown key, a bad value or a flag
+    that would do nothing.
     """
     values: dict[str, object] = {}
     where = ""
@@ -47,7 +50,31 @@ def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None =
         values.pop("endpoint", None)
     given = {name: value for name, value in flags.items() if value is not None}
     today = datetime.now(UTC).astimezone().date()
-    return make_spec(dated(values | given, day or today), given, where)
+    spec = make_spec(dated(values | given, day or today), given, where)
+    if (unused := _unused(spec, given)) is not None:
+        raise UsageError(unused)
+    return spec
+
+
+def _unused(spec: JobSpec, flags: Container[str]) -> str | None:
+    """What is wrong with the first of `flags` that would change nothing; None where none is.
+
+    A job spec may hold such settings: a flag, or `tune`, chose another strategy.
+    """
+    names = dict.fromkeys(itertools.chain.from_iterable(USED.values()))
+    for name in names:
+        if name in flags and spec.stage is None and name not in USED[spec.strategy]:
+            users = ", ".join(strategy for strategy in USED if name in USED[strategy])
+            return (
+                f"--{name.replace('_', '-')} does nothing with strategy {spec.strategy}: leave it "
+                f"out, or choose one of {users}"
+            )
+    if "normalise" in flags and spec.alpha == 1:
+        return "--normalise does nothing without --alpha below 1: add it, or leave this out"
+    for name in ("incremental_max_change", "incremental_max_age"):
+        if name in flags and not spec.incremental:
+            return f"--{name.replace('_', '-')} does nothing without --incremental: add it"
+    return None
 
 
 def make_publish_spec(values: Mapping[str, object], flags: Container[str]) -> PublishSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -34,14 +35,14 @@ _MOST_ADAPTIVE = 100
 _BEST = 10
 """How many of the best are looked for where nothing says how many are written: what most users
 show, and what nDCG@10 sees; each further one costs generated tokens."""
-_USED: dict[str, tuple[str, ...]] = {
-    "segmented": ("window_size", "winners", "merge_passes"),
-    "sliding": ("window_size", "stride"),
-    "single": ("window_size",),
-    "topdown": ("window_size", "winners"),
-    "tournament": ("window_size", "tournaments", "winners"),
-    "setwise": ("window_size", "winners", "method"),
-    "pairwise": ("winners",),
+USED: Mapping[str, tuple[str, ...]] = {
+    "segmented": ("window_size", "winners", "merge_passes", "passes"),
+    "sliding": ("window_size", "stride", "passes"),
+    "single": ("window_size", "passes"),
+    "topdown": ("window_size", "winners", "passes"),
+    "tournament": ("window_size", "tournaments", "winners", "passes"),
+    "setwise": ("window_size", "winners", "method", "passes"),
+    "pairwise": ("winners",),  # shows each pair in both orders by itself
     "pointwise": (),
 }
 """The settings that each strategy uses beside those that all do."""
@@ -52,6 +53,12 @@ def merge_orders(text: str) -> tuple[tuple[Order, ...], bool]:
 
     Raises UsageError for what is neither a list of passes nor `adaptive` (up to 3) or `adaptive:N`.
     """
+    kinds = [part.strip().partition(":")[0] for part in text.split(",")]
+    if "adaptive" in kinds and len(kinds) > 1:
+        raise UsageError(
+            f"{text!r} is no list of merge passes: adaptive, or adaptive:N, stands alone, since it "
+            "chooses its presentations itself"
+        )
     kind, _, most = text.strip().partition(":")
     if kind != "adaptive":
         return parse_orders(text), False
@@ -138,15 +145,7 @@ class StageSpec(BaseModel):
                 f"winners {self.winners} must be at most window_size {self.window_size}"
             )
         if (self.strategy == "pointwise") != (self.answer in POINTWISE):
-            fitting = [
-                name
-                for name in get_args(Answer)
-                if (name in POINTWISE) == (self.strategy == "pointwise")
-            ]
-            raise ValueError(
-                f"answer {self.answer} can't serve strategy {self.strategy}, which needs one of "
-                f"{', '.join(fitting)}"
-            )
+            raise ValueError(self._unfitting())
         most = self.reader.most
         if self.shows_all and most is not None and self.depth > most:
             raise ValueError(
@@ -157,6 +156,25 @@ class StageSpec(BaseModel):
         if self.answer == "rerank" and self.template is not None:
             raise ValueError("answer rerank has no template: the server has its own")
         return self
+
+    def _unfitting(self) -> str:
+        """What is wrong with a reading that the strategy can't use, in terms of what was given."""
+        fitting = [
+            name
+            for name in get_args(Answer)
+            if (name in POINTWISE) == (self.strategy == "pointwise")
+        ]
+        if "answer" not in self.model_fields_set:
+            return (
+                f"strategy {self.strategy} scores documents one by one and needs an answer to do "
+                f"so: one of {', '.join(fitting)} (docs/readings.md says which server has which)"
+            )
+        if "strategy" not in self.model_fields_set:
+            return f"answer {self.answer} goes with strategy pointwise alone: name that too"
+        return (
+            f"answer {self.answer} can't serve strategy {self.strategy}, which needs one of "
+            f"{', '.join(fitting)}"
+        )
 
     @property
     def reader(self) -> Reader:
@@ -223,7 +241,11 @@ class StageSpec(BaseModel):
                 one_pass = pairwise(best)
             case "pointwise":
                 one_pass = pointwise(size)
-        return in_passes(one_pass, parse_orders(self.passes))
+        return in_passes(one_pass, self._presentations)
+
+    @property
+    def _presentations(self) -> tuple[Order, ...]:
+        return parse_orders(self.passes) if "passes" in USED[self.strategy] else (forward,)
 
     def merging(self, window_size: int, top: int | None, stage: int) -> Merging:
         """How new documents are merged into an earlier order, where this is stage `stage`.
@@ -247,7 +269,7 @@ class StageSpec(BaseModel):
         return Merging(size, best, in_one, stage)
 
     def _segmented(self, size: int, named: int) -> Strategy:
-        own = "merge_passes" in _USED[self.strategy]
+        own = "merge_passes" in USED[self.strategy]
         orders, adaptive = merge_orders(self.merge_passes if own else "forward")
         agree = min(named, _BEST) if adaptive else None
         return segmented(size, self.winners, named, orders, agree)
@@ -265,7 +287,8 @@ class StageSpec(BaseModel):
 
         `top` counts only in what the last window of a query is asked for.
         """
-        used = _USED[self.strategy]
+        used = USED[self.strategy]
+        passes = self.passes if "passes" in used else "forward"
         asked: int | None = None
         if self.strategy in ("setwise", "pairwise"):
             asked = None if self.winners else top or _BEST
@@ -276,7 +299,7 @@ class StageSpec(BaseModel):
             **{name: getattr(self, name) for name in used},
             **({"window_size": self.largest_window} if "window_size" in used else {}),
             "top": asked,
-            "passes": self.passes,
+            "passes": passes,
             "answer": self.answer,
             "depth": self.depth,
         }

@@ -52,7 +52,7 @@ def _says_one_line(result: Result, code: int) -> str:
         (["--max-fallback", "often"], "max-fallback"),
         (["--answer", "some"], "'winners'"),
         (["--backend", "magic"], "'ollama'"),
-        (["--backend", "embedded", "--answer", "full"], "yesno"),
+        (["--backend", "embedded", "--answer", "full"], "can only be asked for likelihoods"),
         (["--template", "direct-eo"], "direct-en"),
         (["--thinking", "maybe"], "'off'"),
         (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),

@@ -9,7 +9,17 @@ import pytest
 
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Row, docids, judge, requests, rows_of, serving, windows, written
+from tests.cli.running import (
+    Row,
+    batchrank,
+    docids,
+    judge,
+    requests,
+    rows_of,
+    serving,
+    windows,
+    written,
+)
 
 PASSES = [
     ["--passes", "reverse"],
@@ -77,9 +87,9 @@ def test_a_model_that_repeats_the_prompts_order_is_noticed(tmp_path: Path) -> No
 def test_pairs_repeat_their_order_half_the_time_by_chance(tmp_path: Path) -> None:
     rows = requests(queries=6, candidates=6)
     source = written(tmp_path / "in.jsonl", rows)
-    flags = ("--strategy", "pairwise", "--depth", "6")
+    flags = ("--strategy", "pairwise", "--depth", "6", "--store", tmp_path / "store")
     with serving(judge(rows)) as server:
-        ended = Shell(tmp_path, server.url).run(source, *flags)
+        ended = batchrank("run", source, *flags, "--base-url", server.url)
     assert ended.code == 0, ended.err
     assert "only repeat" not in ended.err
 

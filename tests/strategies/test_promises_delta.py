@@ -51,7 +51,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         own["winners"] = draw(st.none() | st.integers(1, max(1, window // 2)))
     stage = {"strategy": strategy, "window_size": window, **own}
     stage["passes"] = draw(st.sampled_from(PASSES))
-    given: dict[str, object] = {"incremental": True}
+    given: dict[str, object] = {"incremental": True, "yes": True}
     given["top_k"] = draw(st.none() | st.integers(1, 30))
     if draw(st.booleans()):
         return JobSpec.model_validate(given | stage)
