@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from batchrank.formats.wording import printable
 
@@ -15,8 +16,12 @@ _NARROWEST = 6
 _NAMES = 10
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> list[str]:
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1, *, wraps: bool = False
+) -> list[str]:
     """Lines of a table: the first `texts` columns flush left, cut to fit; numbers flush right.
+
+    Where it `wraps`, texts are not cut: they go on below, on lines of their own.
 
     Control characters become escapes. Width is that on a terminal, where a Chinese character
     takes two columns.
@@ -30,6 +35,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) 
             break
         widths[widest] -= 1
         excess -= 1
+    if wraps:
+        cells = [line for row in cells for line in _wrapped(row, widths, texts)]
     return [
         _GAP.join(
             _left(cell, width) if place < texts else cell.rjust(width)
@@ -37,6 +44,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) 
         ).rstrip()
         for row in cells
     ]
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int], texts: int) -> Iterator[list[str]]:
+    """A row as the lines that it takes."""
+    columns = [
+        [part for line in textwrap.wrap(cell, max(1, width)) for part in chop_cells(line, width)]
+        for cell, width in zip(row[:texts], widths, strict=False)
+    ]
+    lines = zip_longest(*columns, *([cell] for cell in row[texts:]), fillvalue="")
+    yield from map(list, lines)
 
 
 def sentence(text: str) -> list[str]:

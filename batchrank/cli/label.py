@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.run import run
+from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import (
+    NO_MATTER,
+    OF_ONE_WINDOW,
     STORE,
     SampleSize,
     Say,
     TrialStore,
     check_result,
-    model_flags,
     try_on,
 )
 from batchrank.cli.tuned import checked_lines, label_lines
 from batchrank.errors import UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.holdings import Holding, holding
+from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import quoted
 from batchrank.measuring.labelling import (
     Label,
@@ -35,15 +40,18 @@ from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
 from batchrank.running.inputs import source_of
 from batchrank.spec.loading import load_spec
+from batchrank.spec.stagespec import StageSpec
 
 
+@settings_of(run, without={*NO_MATTER, *StageSpec.model_fields, *OF_ONE_WINDOW})
 def label_command(
+    settings: Mapping[str, object],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Qrels that are written.")
     ],
     queries: Annotated[
         str | None,
-        typer.Argument(metavar="[QUERIES]", help="JSONL file, plain, .gz or .zst."),
+        typer.Argument(metavar="[QUERIES]", help=options.SAMPLED),
     ] = None,
     corrected: Annotated[
         Path | None,
@@ -60,12 +68,6 @@ def label_command(
     sample: SampleSize = 50,
     store: TrialStore = STORE,
     job: options.SpecFile = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Make weak judgements (0 to 2) by the model, with some marked for a person; take them back.
@@ -75,11 +77,12 @@ def label_command(
       batchrank label queries.jsonl -o weak.qrels      # and weak.check.jsonl, for a person
       batchrank label --corrected weak.check.jsonl -o judged.qrels
     """
-    reads = {"the input": None if queries is None else Path(queries), "the job spec": job}
+    base = load_spec(job, settings)
     if (queries is None) == (corrected is None):
         raise UsageError("label takes QUERIES, or a file that was corrected, with --corrected FILE")
-    check_result(output, store, {**reads, "the corrected file": corrected}, (Holding.JUDGEMENTS,))
     if corrected is not None:
+        reads = {"the job spec": job, "the corrected file": corrected}
+        check_result(output, store, reads, (Holding.JUDGEMENTS,))
         labels = read_labels(corrected)
         checked = compare_grades(labels)
         made = write_qrels(labels)
@@ -91,11 +94,13 @@ def label_command(
             typer.echo("\n".join([*checked_lines(checked), f"written to {output}"]))
         return
     assert queries is not None
-    base = load_spec(job, model_flags(locals()))
+    source = source_of(base, queries)
+    read = {**files_of(source), "the job spec": job}
+    check_result(output, store, read, (Holding.JUDGEMENTS,))
     to_check = output.with_suffix(".check.jsonl")
-    check_result(to_check, store, {**reads, "its own qrels": output})
+    check_result(to_check, store, {**read, "its own qrels": output})
     _keep_judgements(output, _made_with(to_check))
-    with sampled(source_of(base, queries), sample, None) as drawn:
+    with sampled(source, sample, None) as drawn:
 
         async def work(trials: Trials, _say: Say) -> list[Label]:
             return await label(trials, drawn, base, check)

@@ -18,8 +18,10 @@ from batchrank.cli.measured import (
     spending_lines,
 )
 from batchrank.cli.noisy import ask_twice_of, noise_lines, noise_value
+from batchrank.cli.run import run
+from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.trying import SampleSize, model_flags
+from batchrank.cli.trying import NO_MATTER, SampleSize
 from batchrank.errors import UsageError
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
@@ -110,7 +112,9 @@ def evaluate_command(
     typer.echo("\n".join(lines))
 
 
+@settings_of(run, without={*NO_MATTER, "wait_for_lock"})
 def compare_command(
+    settings: Mapping[str, object],
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -142,12 +146,6 @@ def compare_command(
     ] = None,
     sample: SampleSize = 50,
     job: options.SpecFile = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Measure runs beside one another, or say how alike they are where nothing is judged.
@@ -158,7 +156,7 @@ def compare_command(
       batchrank compare before.trec after.trec
     """
     chosen = _test(test)
-    base = load_spec(job, model_flags(locals()))
+    base = load_spec(job, settings)
     if not 2 <= len(sources) <= _MOST_RUNS:
         raise UsageError(f"compare takes 2 to {_MOST_RUNS} runs, not {len(sources)}")
     if qrels is None:

@@ -76,6 +76,8 @@ def _text(value: object) -> str:
 InputFile = Annotated[
     str, typer.Argument(metavar="QUERIES", help="Queries with candidates; - for stdin.")
 ]
+SAMPLED = "Queries with candidates, in a file: a sample of them is tried."
+SampledFile = Annotated[str, typer.Argument(metavar="QUERIES", help=SAMPLED)]
 JobInput = Annotated[
     str | None,
     typer.Argument(

@@ -18,12 +18,12 @@ def settings_of(
     """A decorator: the flags of `other` that are settings of a job come before a command's own.
 
     The command gets them, by their names in a job spec, as its first argument. Those named in
-    `without` are left out.
+    `without` are left out. A parameter whose name would hide one of Python's own ends in `_`.
     """
     flags = {
         name: flag
         for name, flag in inspect.signature(other, eval_str=True).parameters.items()
-        if name in JobSpec.model_fields and name not in without
+        if (key := name.rstrip("_")) in JobSpec.model_fields and key not in without
     }
 
     def decorate(
@@ -31,7 +31,7 @@ def settings_of(
     ) -> Callable[..., None]:
         @wraps(command)
         def with_flags(*args: P.args, **given: P.kwargs) -> None:
-            command({name: given.pop(name) for name in flags}, *args, **given)
+            command({name.rstrip("_"): given.pop(name) for name in flags}, *args, **given)
 
         signature = inspect.signature(command, eval_str=True)
         _, *own = signature.parameters.values()

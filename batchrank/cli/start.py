@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from batchrank.backends.discovery import PLACES, Found, Place, look
-from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output
 from batchrank.errors import NoServerError, UsageError
@@ -24,7 +23,9 @@ _LINES = 1000
 
 
 def init(
-    queries: options.InputFile,
+    queries: Annotated[
+        str, typer.Argument(metavar="QUERIES", help="Queries with candidates, in a file.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The job spec to write.")
     ] = Path("nightly.toml"),

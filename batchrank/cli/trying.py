@@ -16,7 +16,7 @@ from batchrank.cli.talk import Talk
 from batchrank.errors import StoppedError, UsageError
 from batchrank.formats.holdings import Holding
 from batchrank.measuring.sampling import Sample
-from batchrank.measuring.trials import Trials
+from batchrank.measuring.trials import OF_A_NIGHT, Trials
 from batchrank.spec.fields import MANY
 
 T = TypeVar("T")
@@ -37,12 +37,20 @@ SampleSize = Annotated[
     ),
 ]
 STORE = Path("batchrank-trials.sqlite")
-_MODEL = ("base_url", "backend", "model", "model_path", "api_key_env", "concurrency")
-
-
-def model_flags(given: Mapping[str, object]) -> dict[str, object]:
-    """Of a command's arguments those that say where the model is; the rest is in a job spec."""
-    return {name: given[name] for name in _MODEL}
+NO_MATTER = frozenset(
+    (
+        *(*OF_A_NIGHT, "shard", "log_format"),
+        *("dashboard", "dashboard_address", "metrics_port", "metrics_textfile"),
+    )
+)
+"""Settings of a run that mean nothing where jobs are tried on a sample."""
+OF_ONE_WINDOW = frozenset(
+    (
+        *("preset", "strategy", "stride", "winners", "passes", "merge_passes"),
+        *("tournaments", "method", "yes", "top_k"),
+    )
+)
+"""Settings that say nothing of a single window of each query."""
 
 
 def try_on(

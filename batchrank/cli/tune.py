@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.run import run
+from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import (
+    NO_MATTER,
+    OF_ONE_WINDOW,
     STORE,
     SampleSize,
     Say,
     TrialStore,
     check_result,
-    model_flags,
     try_on,
 )
 from batchrank.cli.tuned import (
@@ -27,6 +31,7 @@ from batchrank.cli.tuned import (
 )
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.holdings import Holding
+from batchrank.formats.sources.source import files_of
 from batchrank.formats.toml import write_toml
 from batchrank.formats.trec import read_qrels
 from batchrank.measuring.diagnosis import Diagnosis, diagnose
@@ -42,20 +47,16 @@ from batchrank.spec.loading import load_spec
 _TUNED = Path("tuned.toml")
 
 
+@settings_of(run, without={*NO_MATTER, *OF_ONE_WINDOW})
 def diagnose_command(
-    queries: options.InputFile,
+    settings: Mapping[str, object],
+    queries: options.SampledFile,
     qrels: Annotated[
         Path | None, typer.Option("--qrels", help="Judgements: what a pass really changes.")
     ] = None,
     sample: SampleSize = 50,
     store: TrialStore = STORE,
     job: options.SpecFile = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Say how the model leans on the prompt's order, and whether more passes are worth their cost.
@@ -64,7 +65,7 @@ def diagnose_command(
 
     Example: batchrank diagnose queries.jsonl --model qwen3:8b
     """
-    base = load_spec(job, model_flags(locals()))
+    base = load_spec(job, settings)
     parse_measures([MEASURE])
     judged = None if qrels is None else read_qrels(qrels)
 
@@ -79,8 +80,10 @@ def diagnose_command(
         typer.echo("\n".join(diagnosis_lines(found)))
 
 
+@settings_of(run, without=NO_MATTER)
 def tune_command(
-    queries: options.InputFile,
+    settings: Mapping[str, object],
+    queries: options.SampledFile,
     qrels: Annotated[Path, typer.Option("--qrels", help="Judgements, in TREC format.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Job spec that is written.")
@@ -113,12 +116,6 @@ def tune_command(
     sample: SampleSize = 50,
     store: TrialStore = STORE,
     job: options.SpecFile = None,
-    base_url: options.BaseUrl = None,
-    backend: options.Backend = None,
-    model: options.Model = None,
-    model_path: options.ModelPath = None,
-    api_key_env: options.ApiKeyEnv = None,
-    concurrency: options.Concurrency = None,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Try settings on judged queries and write the job with the best ranking for the fewest tokens.
@@ -127,18 +124,19 @@ def tune_command(
 
     The same command again goes on where it stopped, and asks nothing twice.
     """
-    base = load_spec(job, model_flags(locals()))
+    base = load_spec(job, settings)
     axes = DEFAULT_GRID if grid is None else read_grid(grid)
     parse_measures([MEASURE])
     judged = read_qrels(qrels)
-    reads = {"the input": Path(queries), "the judgements": qrels, "the job spec": job}
+    source = source_of(base, queries)
+    reads = {**files_of(source), "the judgements": qrels, "the job spec": job}
     own = (Holding.SETTINGS,) if is_tuned(output) else ()
     check_result(output, store, {**reads, "the grid": grid}, own)
 
     async def work(trials: Trials, say: Say) -> Tuning:
         return await tune(trials, base, axes, judged, generated_weight, say)
 
-    with sampled(source_of(base, queries), sample, judged) as drawn:
+    with sampled(source, sample, judged) as drawn:
         found = try_on(drawn, store, work, budget)
     with AtomicFile(str(output)) as file:
         file.write(write_toml(found.chosen.setting.values, spec_comment(found)).encode())

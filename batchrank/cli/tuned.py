@@ -80,7 +80,7 @@ def tuning_lines(found: Tuning) -> list[str]:
         )
         for letter, one in letters
     ]
-    lines += ["", *table(header, rows, texts=3), ""]
+    lines += ["", *table(header, rows, texts=3, wraps=True), ""]
     lines += sentence(
         "frontier: nothing that costs as little ranks better; noise: the 95% interval of the "
         "difference to the best (paired bootstrap over queries) holds 0"

@@ -32,7 +32,7 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
         (
             rb"SQLite format 3\0",
             "an SQLite database",
-            "give the JSONL of queries; a batchrank store is named by --store",
+            "give the JSONL of queries, not a store",
         ),
     )
 )

@@ -324,6 +324,28 @@ def test_what_a_server_can_not_do_is_named_and_the_rest_is_tried(
         assert any(said in reason for reason in reasons), (said, reasons)
 
 
+def test_no_two_rows_of_the_table_read_alike(rows: list[Row], source: Path, judged: Path) -> None:
+    Path("grid.toml").write_text(
+        '[[try]]\nstrategy = ["segmented", "topdown"]\nmax_doc_tokens = [60, 120]\n'
+        'window_size = [10, 12]\ntemplate = "direct-en"\n'
+    )
+    with serving(judge(rows)) as server:
+        flags = ("--qrels", judged, "--sample", 2, "--grid", "grid.toml", "--base-url", server.url)
+        names = [one["setting"] for one in asked("tune", source, *flags, "--json").json["tried"]]
+        lines = asked("tune", source, *flags).out.decode().splitlines()
+    start = next(place for place, line in enumerate(lines) if line.lstrip().startswith("setting"))
+    column = slice(lines[start].index("setting"), lines[start].index(" nDCG@10"))
+    told: list[str] = []
+    for line in lines[start + 1 : lines.index("", start)]:
+        if line[0] != " ":
+            told.append("")
+        told[-1] += f"{line[column]} "
+    assert len(told) == len(set(told)) == len(names) == 9
+    for name, text in zip(names, told, strict=True):
+        words = iter(text.split())
+        assert all(word in words for word in name.split()), (name, text)
+
+
 def test_of_a_cascade_the_last_stage_is_varied(
     rows: list[Row], source: Path, judged: Path, tmp_path: Path
 ) -> None:

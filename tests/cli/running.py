@@ -22,6 +22,7 @@ import orjson
 
 from batchrank.cli import main
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
+from tests.cli.advice import check_advice
 from tests.conftest import ROOT
 
 T = TypeVar("T")
@@ -63,7 +64,9 @@ def batchrank(
         out.flush()
         err.flush()
     written = [stream.buffer.getvalue() for stream in (out, err)]
-    return Result(code, written[0], written[1].decode())
+    result = Result(code, written[0], written[1].decode())
+    check_advice(arguments, result.err)
+    return result
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
