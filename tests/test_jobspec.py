@@ -51,6 +51,9 @@ RANKS: dict[str, object] = {
 """Settings that can change a ranking, each with a value that is not its default."""
 
 RANKS_ELSEWHERE = {
+    "engine",
+    "ray_address",
+    "workers_per_node",
     "normalise",
     "incremental_max_change",
     "incremental_max_age",
@@ -407,6 +410,11 @@ class TestKey:
     def test_what_does_not_rank_is_the_same_job(self, name: str) -> None:
         assert key_of(**{name: RANKS_NOT[name]}) == key_of()
 
+    def test_it_does_not_rank_where_clients_run(self) -> None:
+        url = "http://127.0.0.1:8000"
+        there = {"engine": "ray", "ray_address": "head:6379", "workers_per_node": 2}
+        assert key_of(base_url=url, **there) == key_of(base_url=url)
+
     def test_all_that_rank_differ_from_each_other(self) -> None:
         assert len({key_of(**{name: value}) for name, value in RANKS.items()}) == len(RANKS)
 
@@ -556,3 +564,20 @@ def test_incremental_needs_windows_with_room_for_the_earlier_best(
     assert load_spec(None, given) is not None
     with pytest.raises(UsageError, match="incremental holds new documents"):
         load_spec(None, {**given, "incremental": True})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"engine": "ray"}, "needs one base_url"),
+        ({"engine": "ray", "base_url": ["http://a", "http://b"]}, "needs one base_url"),
+        ({"engine": "ray", "endpoint": [{"base_url": "http://a"}]}, "needs one base_url"),
+        ({"engine": "ray", "base_url": "http://a", "backend": "embedded"}, "not backend embedded"),
+        ({"ray_address": "head:6379"}, "go with engine ray"),
+        ({"workers_per_node": 2}, "go with engine ray"),
+        ({"engine": "ray", "base_url": "http://a", "workers_per_node": 0}, "at least 1"),
+    ],
+)
+def test_a_cluster_needs_one_address_for_all_nodes(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        spec_of(**settings)

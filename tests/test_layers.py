@@ -41,6 +41,7 @@ LAYERS = (
         "settings, files, servers, the store, the cache",
         "backends cache clock formats logs spec store",
     ),
+    layer("servers that are reached by way of their own nodes", "distributed"),
     layer("the servers of a job; the cache entries of a run", "publishing serving"),
     layer("one window, one query, one job", "ranking"),
     layer("a run", "running"),

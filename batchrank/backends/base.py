@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from batchrank.backends.http import Gate, Http, at_once
+from batchrank.backends.http import Gate, Http, Transport, at_once
 from batchrank.errors import FatalServerError
 from batchrank.values import Answer, Prompt, ServerInfo
 
@@ -91,6 +91,14 @@ class BackendOptions:
     rerank: bool = False
     """The server is asked for relevances, so find its route for them."""
     gate: Gate = at_once
+    transport: Transport | None = None
+    """What carries requests; None for HTTP from here to `base_url`."""
+
+    def connect(self, root: str) -> Transport:
+        """What carries requests to the server at `root`; raises UsageError as `Http`."""
+        return self.transport or Http(
+            root, api_key=self.api_key, insecure=self.insecure, gate=self.gate
+        )
 
 
 MOST_CHARACTERS = 64 * 1024
@@ -98,7 +106,7 @@ MOST_CHARACTERS = 64 * 1024
 DROPPED = "\n… the rest was dropped"
 
 
-async def ask(http: Http, call: Call, seconds: float) -> Answer:
+async def ask(http: Transport, call: Call, seconds: float) -> Answer:
     """Send one request and read its answer; raises as `Backend.send`."""
     start = time.perf_counter()
     answer = call.read(await http.post(call.path, call.body, seconds))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from batchrank.backends.base import choose_model, identify
 from batchrank.backends.dialects import DIALECTS
-from batchrank.backends.http import Http
+from batchrank.backends.http import Transport
 from batchrank.backends.loose import Json, count, dig, rows, text
 from batchrank.errors import BadResponseError, FatalServerError, RefusedError
 from batchrank.values import Form, ServerInfo
@@ -22,7 +22,7 @@ _SIGNS = (
 _OLLAMA_CONTEXT = 4096  # what its /v1 gives a model unless told otherwise on the server
 
 
-async def detect(http: Http, named: str | None, *, thinking: bool) -> ServerInfo:
+async def detect(http: Transport, named: str | None, *, thinking: bool) -> ServerInfo:
     """What the server is and which of its models is used; `named` None takes the only one.
 
     Raises:
@@ -70,7 +70,7 @@ def _forms(kind: str, *, thinking: bool) -> tuple[Form, ...]:
     return DIALECTS[kind].forms
 
 
-async def _listed(http: Http) -> list[Json]:
+async def _listed(http: Transport) -> list[Json]:
     try:
         return rows((await http.get("/v1/models")).get("data"))
     except (RefusedError, BadResponseError) as error:
@@ -86,7 +86,7 @@ def _names(listed: list[Json], lmstudio: Json, named: str | None) -> list[str]:
     return [text(row.get("id")) for row in ((named is None and loaded) or known or listed)]
 
 
-async def _kind(http: Http, listed: list[Json]) -> tuple[str, Json]:
+async def _kind(http: Transport, listed: list[Json]) -> tuple[str, Json]:
     """The kind of server, and the object that gave it away."""
     if any(row.get("owned_by") == "vllm" for row in listed):
         return "vllm", {}
@@ -97,7 +97,7 @@ async def _kind(http: Http, listed: list[Json]) -> tuple[str, Json]:
     return "openai", {}
 
 
-async def _probe(http: Http, path: str) -> Json:
+async def _probe(http: Transport, path: str) -> Json:
     """The object at `path`; empty where the server has no such thing, however it says so.
 
     Raises:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import BytesIO
 from types import SimpleNamespace
+from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
@@ -40,6 +41,36 @@ _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers wi
 
 async def at_once() -> None:
     """The gate that is always open."""
+
+
+class Transport(Protocol):
+    """What carries bytes to one server and back: `Http`, or something that has another send."""
+
+    url: str
+
+    @property
+    def reconnects(self) -> int:
+        """Counts connections made in the place of lost ones: behind each may be another server."""
+
+    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
+        """Send `body` to `path`; the body of the answer. `seconds` are all it may take.
+
+        Raises:
+            ServerError: anything but a 2xx answer of bearable size; see `batchrank.errors`.
+        """
+
+    async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
+        """The JSON object at `path`.
+
+        Raises:
+            ServerError: as `post`, and BadResponseError where it is no JSON object.
+        """
+
+    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
+        """The text at `path`. Raises ServerError as `post`."""
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 class Http:
@@ -91,32 +122,25 @@ class Http:
         self._fresh: aiohttp.ClientSession | None = None
 
     async def post(self, path: str, body: bytes, seconds: float) -> bytes:
-        """Send `body` to `path`; the body of the answer. `seconds` are all it may take.
-
-        Raises:
-            ServerError: anything but a 2xx answer of bearable size; see `batchrank.errors`.
-        """
-        return await self._exchange("POST", path, body, seconds)
+        """See `Transport.post`."""
+        return await self.exchange("POST", path, body, seconds)
 
     async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
-        """The JSON object at `path`.
-
-        Raises:
-            ServerError: as `post`, and BadResponseError where it is no JSON object.
-        """
-        return read_object(await self._exchange("GET", path, None, seconds))
+        """See `Transport.get`."""
+        return read_object(await self.exchange("GET", path, None, seconds))
 
     async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
-        """The text at `path`. Raises ServerError as `post`."""
-        return (await self._exchange("GET", path, None, seconds)).decode(errors="replace")
+        """See `Transport.get_text`."""
+        return (await self.exchange("GET", path, None, seconds)).decode(errors="replace")
 
     async def close(self) -> None:
-        """Close all connections."""
+        """See `Transport.close`."""
         for session in (self._kept, self._fresh):
             if session is not None:
                 await session.close()
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+    async def exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+        """One request, whatever its method; raises as `post`."""
         await self._gate()  # before any limit of time begins
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)

@@ -8,7 +8,7 @@ from batchrank.answers.forms import schema
 from batchrank.backends.base import BackendOptions, Call, ask, choose_model, identify
 from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.dialects import first_token
-from batchrank.backends.http import GET_SECONDS, Http
+from batchrank.backends.http import GET_SECONDS
 from batchrank.backends.loose import Json, count, dig, rows, text
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
@@ -36,9 +36,7 @@ class OllamaBackend:
         self._options = options
         self._num_ctx = num_ctx
         root = options.base_url.rstrip("/").removesuffix("/v1").removesuffix("/api")
-        self._http = Http(
-            root, api_key=options.api_key, insecure=options.insecure, gate=options.gate
-        )
+        self._http = options.connect(root)
         self.url = self._http.url
         self.in_background = False  # Ollama knows no priorities
         self._info: ServerInfo | None = None

@@ -11,7 +11,6 @@ from batchrank.backends.base import BackendOptions, Call, ask
 from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.detection import detect
 from batchrank.backends.dialects import DIALECTS
-from batchrank.backends.http import Http
 from batchrank.backends.loose import count, rows
 from batchrank.backends.rerankers import ROUTES, find_route
 from batchrank.backends.scoring import joined
@@ -29,9 +28,7 @@ class OpenAIBackend:
     def __init__(self, options: BackendOptions) -> None:
         self._options = options
         root = options.base_url.rstrip("/").removesuffix("/v1")
-        self._http = Http(
-            root, api_key=options.api_key, insecure=options.insecure, gate=options.gate
-        )
+        self._http = options.connect(root)
         self.url = self._http.url
         self.in_background = False
         """Whether requests say that others go first."""

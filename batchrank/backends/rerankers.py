@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchrank.backends.dialects import DIALECTS
-from batchrank.backends.http import GET_SECONDS, Http
+from batchrank.backends.http import GET_SECONDS, Transport
 from batchrank.errors import BadResponseError, IncapableError, RefusedError
 from batchrank.values import RerankPrompt, ServerInfo
 
@@ -17,7 +17,7 @@ _PAIR = RerankPrompt(
 )
 
 
-async def find_route(http: Http, info: ServerInfo) -> str:
+async def find_route(http: Transport, info: ServerInfo) -> str:
     """The route that reranks.
 
     Raises:

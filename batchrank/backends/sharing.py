@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from batchrank.backends.http import Http
+from batchrank.backends.http import Transport
 from batchrank.backends.loose import parse, rows
 
 BACKGROUND: Mapping[str, int] = {"vllm": 1, "sglang": -1}
@@ -25,7 +25,7 @@ def in_background(body: bytes, kind: str) -> bytes:
     return body if priority is None else b'%b,"priority":%d}' % (body[:-1], priority)
 
 
-async def crowd(http: Http, kind: str, own: int) -> int | None:
+async def crowd(http: Transport, kind: str, own: int) -> int | None:
     """See `Backend.crowd`. llama.cpp tells only which slots are at work."""
     if kind == "llama.cpp":
         slots = rows(parse(await http.get_text("/slots")))

@@ -161,6 +161,13 @@ ApiKeyEnv = Annotated[
     str | None, setting("api_key_env", "--api-key-env", panel=_MODEL, metavar="VARIABLE")
 ]
 Concurrency = Annotated[int | None, setting("concurrency", "--concurrency", panel=_MODEL)]
+Engine = Annotated[str | None, setting("engine", "--engine", panel=_MODEL, metavar="local|ray")]
+RayAddress = Annotated[
+    str | None, setting("ray_address", "--ray-address", panel=_MODEL, metavar="ADDRESS")
+]
+WorkersPerNode = Annotated[
+    int | None, setting("workers_per_node", "--workers-per-node", panel=_MODEL)
+]
 Insecure = Annotated[bool | None, setting("insecure", "--insecure/--secure", panel=_MODEL)]
 WaitForServer = Annotated[
     str | None, setting("wait_for_server", "--wait-for-server", panel=_MODEL, metavar="DURATION")

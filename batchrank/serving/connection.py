@@ -7,18 +7,21 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.discovery import discover
 from batchrank.backends.embedded import EmbeddedServer, fingerprint
-from batchrank.backends.http import Gate
+from batchrank.backends.http import Gate, Transport
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.weights import GEMMA, announcement, fetch, folder_of_models, is_there
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
+from batchrank.serving.following import Changed
+from batchrank.serving.nodes import nodes_of
 from batchrank.spec.deadline import parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.jobspec import JobSpec
@@ -52,6 +55,8 @@ class Connection:
     backend: Backend
     info: ServerInfo
     members: tuple[Member, ...]
+    changes: AsyncIterator[Changed] | None = None
+    """Servers that come and go, where they may."""
 
 
 @asynccontextmanager
@@ -85,13 +90,20 @@ async def connect(
                 kind, url = found.backend, found.url
                 say(f"found {found.name} at {found.url}")
             servers = (servers[0].model_copy(update={"base_url": url}),)
-        backends = []
-        for one in servers:
-            backends.append(_backend(spec, kind, one, context, gate))
-            stack.push_async_callback(backends[-1].close)
+        changes = None
+        if spec.engine == "ray":
+            make = partial(_backend, spec, kind, servers[0], context, gate)
+            nodes = await stack.enter_async_context(nodes_of(spec, make, say, gate))
+            backends = nodes.present
+            servers *= len(backends)
+            changes = nodes.changes()
+        else:
+            backends = [_backend(spec, kind, one, context, gate) for one in servers]
+            for backend in backends:
+                stack.push_async_callback(backend.close)
         members = await asyncio.gather(
             *(
-                _meet(spec, one, backend, say)
+                _meet(spec, one, backend, say, alone=len(backends) == 1)
                 for one, backend in zip(servers, backends, strict=True)
             )
         )
@@ -101,7 +113,7 @@ async def connect(
         if identity is not None:
             info = replace(info, identity=f"gguf sha256:{identity}")
         others = [member for member in members if member is not first]
-        yield Connection(first.backend, info, (first, *others))
+        yield Connection(first.backend, info, (first, *others), changes)
 
 
 async def _built_in_model(say: Callable[[str], None]) -> Path:
@@ -113,23 +125,36 @@ async def _built_in_model(say: Callable[[str], None]) -> Path:
     return path
 
 
-def _backend(spec: JobSpec, kind: str, server: EndpointSpec, context: int, gate: Gate) -> Backend:
+def _backend(
+    spec: JobSpec,
+    kind: str,
+    server: EndpointSpec,
+    context: int,
+    gate: Gate,
+    transport: Transport | None = None,
+) -> Backend:
     assert server.base_url is not None
     options = BackendOptions(
         base_url=server.base_url,
         model=server.model,
-        api_key=_api_key(server),
+        api_key=_api_key(server) if transport is None else None,
         thinking=spec.thinking == "on",
         insecure=spec.insecure,
         background=spec.priority == "background",
         rerank=any(stage.answer == "rerank" for stage in spec.stages),
         gate=gate,
+        transport=transport,
     )
     return OllamaBackend(options, num_ctx=context) if kind == "ollama" else OpenAIBackend(options)
 
 
 async def _meet(
-    spec: JobSpec, server: EndpointSpec, backend: Backend, say: Callable[[str], None]
+    spec: JobSpec,
+    server: EndpointSpec,
+    backend: Backend,
+    say: Callable[[str], None],
+    *,
+    alone: bool,
 ) -> Member:
     """Ask a server what it is, waiting while it loads; one of several may be down for now."""
     told = False
@@ -148,7 +173,7 @@ async def _meet(
             say(f"waiting until {backend.url} has loaded {info.model}")
             await backend.warm_up(max(spec.timeout, _PATIENT_SECONDS))
     except ServerError as error:
-        if len(spec.servers) > 1 and isinstance(error, UnavailableError):
+        if not alone and isinstance(error, UnavailableError):
             say(f"warning: {backend.url} does not answer, others may: {error}")
             return Member(server, backend, None)
         raise NoServerError.at(backend.url, error) from error

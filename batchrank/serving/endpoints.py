@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 
-from batchrank.backends.base import Call
+from batchrank.backends.base import Backend, Call
 from batchrank.clock import Clock
 from batchrank.errors import (
     BatchrankError,
@@ -51,14 +51,14 @@ class Pool:
         say: Callable[[str], None],
         clock: Clock,
     ) -> None:
-        self._endpoints = endpoints
+        self._endpoints = list(endpoints)
         self._trial = trial
         self._timeout = timeout
         self._wait_for_server = wait_for_server
         self._say = say
         self._clock = clock
         self._random = Random()  # noqa: S311 - jitter, no secret
-        self._slots = Slots(endpoints)
+        self._slots = Slots(self._endpoints)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._stopped: Exception | None = None
@@ -68,8 +68,7 @@ class Pool:
         self._down_since: float | None = None
         self._complaint = ""
         for endpoint in endpoints:
-            if not endpoint.is_open:
-                self.watch(self._revive(endpoint, 0.0, told=False))
+            self._prove(endpoint)
 
     @property
     def capacity(self) -> int:
@@ -92,6 +91,20 @@ class Pool:
         if self._held is not None:
             return self._held
         return None if self._down_since is None else f"waiting for a server ({self._complaint})"
+
+    def join(self, endpoint: Endpoint) -> None:
+        """Use another server from now on, once a probe has proved it."""
+        if self._stopped is None:
+            self._endpoints.append(endpoint)
+            self._prove(endpoint)
+
+    def leave(self, backend: Backend) -> None:
+        """Use a server no more, since it is gone for good; what it held is asked for elsewhere."""
+        for endpoint in self._endpoints:
+            if endpoint.backend is backend and not endpoint.is_lost:
+                gone = UnavailableError("it has left", unreached=True)
+                self._failed(endpoint, gone, endpoint.capacity.generation)
+                endpoint.is_lost = True
 
     def watch(self, work: Coroutine[None, None, None]) -> None:
         """Run `work` beside the calls until the pool stops; its failure is the pool's."""
@@ -208,6 +221,10 @@ class Pool:
             self.refill()
         return answer
 
+    def _prove(self, endpoint: Endpoint) -> None:
+        if not endpoint.is_open:
+            self.watch(self._revive(endpoint, 0.0, told=False))
+
     def _failed(self, endpoint: Endpoint, error: ServerError, generation: int) -> None:
         overloaded = isinstance(error, OverloadedError)
         if isinstance(error, UnavailableError) and (error.loading or error.unreached):
@@ -245,6 +262,8 @@ class Pool:
         while True:
             await self._clock.sleep(min(delay, max(self._left(), 0.0)))
             await self._released.wait()
+            if endpoint.is_lost and not all(one.is_lost for one in self._endpoints):
+                return  # while others may come back, or come, they are waited for
             left = self._left()
             if left <= 0:
                 self.stop(
@@ -254,6 +273,8 @@ class Pool:
                     )
                 )
                 return
+            if endpoint.is_lost:
+                continue  # it has left: only the time is kept, until another comes
             probes += 1
             try:
                 await endpoint.revive(self._trial, min(self._timeout, left))

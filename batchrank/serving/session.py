@@ -7,13 +7,15 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Self
 
+from batchrank.backends.base import Backend
 from batchrank.clock import Clock
 from batchrank.errors import UnfitServerError
 from batchrank.serving.capacity import capacity_of
-from batchrank.serving.connection import Connection, connect
+from batchrank.serving.connection import Connection, Member, connect
 from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.endpoints import Pool
+from batchrank.serving.following import follow
 from batchrank.serving.neighbour import give_way, keep_quiet_hours
 from batchrank.serving.preflight import Profile, preflight
 from batchrank.serving.trial import trial_of
@@ -22,6 +24,7 @@ from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.ways import answer_tokens
 from batchrank.store.store import Store
+from batchrank.values import ServerInfo
 
 
 class Session:
@@ -62,24 +65,25 @@ class Session:
     def make_pool(self, profile: Profile, clock: Clock) -> Pool:
         """What sends the calls of a job, until the session ends; only after `open`."""
         spec, connection = self._spec, self.connection
+        reference = connection.members[0].info or connection.info
         weights = sum(member.spec.weight for member in connection.members)
-        endpoints = []
-        for member in connection.members:
+
+        def endpoint_of(member: Member) -> Endpoint:
             share = None
             if spec.concurrency is not None:
                 share = max(1, round(spec.concurrency * member.spec.weight / weights))
-            endpoints.append(
-                Endpoint(
-                    member.backend,
-                    member.info,
-                    connection.members[0].info or connection.info,
-                    capacity_of=partial(capacity_of, fixed=share),
-                    clock=clock,
-                    weight=member.spec.weight,
-                    equal=member.spec.equal,
-                    proved=member is connection.members[0],
-                )
+            return Endpoint(
+                member.backend,
+                member.info,
+                reference,
+                capacity_of=partial(capacity_of, fixed=share),
+                clock=clock,
+                weight=member.spec.weight,
+                equal=member.spec.equal,
+                proved=member is connection.members[0],
             )
+
+        endpoints = [endpoint_of(member) for member in connection.members]
         pool = Pool(
             endpoints,
             trial_of({stage.answer for stage in spec.stages}, profile.form),
@@ -91,10 +95,22 @@ class Session:
         self._stack.push_async_callback(pool.close)
         if self._curfew.hours is not None:
             pool.watch(keep_quiet_hours(pool, self._curfew))
-        if spec.max_waiting is not None:
-            for endpoint in endpoints:
-                pool.watch(give_way(pool, endpoint, spec.max_waiting, self._say, clock))
+        for endpoint in endpoints:
+            self._be_polite(pool, endpoint, clock)
+        if connection.changes is not None:
+
+            def taken_in(backend: Backend, info: ServerInfo) -> Endpoint:
+                endpoint = endpoint_of(Member(connection.members[0].spec, backend, info))
+                self._be_polite(pool, endpoint, clock)
+                return endpoint
+
+            changes = connection.changes
+            pool.watch(follow(pool, changes, reference.identity, taken_in, self._say, clock))
         return pool
+
+    def _be_polite(self, pool: Pool, endpoint: Endpoint, clock: Clock) -> None:
+        if self._spec.max_waiting is not None:
+            pool.watch(give_way(pool, endpoint, self._spec.max_waiting, self._say, clock))
 
     async def open(self, *, resuming: bool) -> Profile:
         """Connect, outside of quiet hours, and say what the server is; again: the same.

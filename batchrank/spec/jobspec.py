@@ -157,6 +157,15 @@ class JobSpec(StageSpec, SelectionSpec):
     concurrency: Whole | None = Field(
         default=None, ge=1, le=100_000, description="Calls in flight."
     )
+    engine: Literal["local", "ray"] = Field(
+        default="local", description="ray: one client on each node of a Ray cluster."
+    )
+    ray_address: str = Field(
+        default="auto", description="Ray cluster: auto for the one of this machine, or its address."
+    )
+    workers_per_node: Whole = Field(
+        default=1, ge=1, le=64, description="Clients on each node of the Ray cluster."
+    )
     priority: Literal["normal", "background"] = Field(
         default="normal", description="background: let a server's other users go first."
     )
@@ -277,6 +286,7 @@ class JobSpec(StageSpec, SelectionSpec):
     def _fit_together(self) -> JobSpec:
         self._check_stages()
         self._check_texts()
+        self._check_engine()
         if self.metrics_textfile is not None and self.metrics_textfile.suffix != ".prom":
             raise ValueError("metrics_textfile must end in .prom, or node_exporter passes over it")
         if self.endpoint is not None:
@@ -301,6 +311,19 @@ class JobSpec(StageSpec, SelectionSpec):
         if self.model_path is not None and self.backend != "embedded":
             raise ValueError("model_path goes with backend embedded")
         return self
+
+    def _check_engine(self) -> None:
+        if self.engine != "ray":
+            if self.ray_address != "auto" or self.workers_per_node != 1:
+                raise ValueError("ray_address and workers_per_node go with engine ray")
+            return
+        if self.backend == "embedded":
+            raise ValueError("engine ray asks servers that run on the nodes, not backend embedded")
+        if self.base_url is None or len(self.base_url) != 1:
+            raise ValueError(
+                "engine ray needs one base_url, by which each node reaches its own server, such as "
+                "http://127.0.0.1:8000"
+            )
 
     def _check_texts(self) -> None:
         readers: dict[Callable[[str], object], tuple[str | None, ...]] = {

@@ -16,6 +16,7 @@ from tests.site.commands import PAGES, mentioned, shown, words
 SERVERS = r"http://gpu\d:\d+"
 CACHE = "redis://cache:6379/0"
 ELSEWHERE = {
+    "--engine ray": "tests/distributed runs it, on a cluster",
     "--backend embedded": "`make demo` and tests/embedded run it, on weights of 253 MB",
 }
 """What is in a command that runs in another place than here, and where."""

@@ -1,0 +1,231 @@
+"""The nodes of a Ray cluster: a worker on each, those that come and those that go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from batchrank.backends.http import Gate
+from batchrank.distributed.relay import Hello, Relay, Taken, Wanted
+from batchrank.distributed.transport import NodeTransport
+from batchrank.errors import BatchrankError, NoServerError, UnavailableError, UsageError
+
+T = TypeVar("T")
+_LOOK_SECONDS = 1.0
+"""Between two looks at who is in the cluster."""
+_KNOCK_SECONDS = 10.0
+_START_SECONDS = 60.0
+"""What a worker may take to start: a process that imports batchrank."""
+_CONCURRENCY = 10_000
+"""Calls that a worker may hold; Ray's own limit is 1,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How workers are made: `address` of the cluster; the rest is for `Relay`."""
+
+    address: str
+    workers_per_node: int
+    base_url: str
+    api_key_env: str | None
+    insecure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Nodes that came, each with a worker that answers, and nodes that are gone."""
+
+    came: tuple[NodeTransport, ...]
+    left: tuple[NodeTransport, ...]
+    faults: tuple[str, ...] = ()
+    """Why a node that is there can't be used."""
+
+
+@asynccontextmanager
+async def ray_cluster(wish: Wish, gate: Gate) -> AsyncIterator[Cluster]:
+    """The cluster at `wish.address`; leaving the context ends the workers.
+
+    Raises UsageError where Ray is not installed, NoServerError where no cluster is there.
+    """
+    ray = await asyncio.to_thread(_load)
+    await _knock(wish.address)
+    await asyncio.to_thread(_join, ray, wish.address)
+    cluster = Cluster(ray, wish, gate)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+        await asyncio.to_thread(ray.shutdown)
+
+
+def _load() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # What its C++ part would write on standard error past all that Python can do.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        import ray  # noqa: PLC0415 - seconds, and an extra
+    except ImportError as error:
+        raise UsageError("engine ray needs Ray: pip install 'batchrank[ray]'") from error
+    return ray
+
+
+async def _knock(address: str) -> None:
+    """See that somebody listens at an address: Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and port.isdecimal()):
+        return  # `auto`, and whatever else Ray may know
+    try:
+        async with asyncio.timeout(_KNOCK_SECONDS):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except (OSError, OverflowError, TimeoutError) as error:
+        raise _nobody(address, str(error) or "it does not answer") from error
+    writer.close()
+
+
+def _nobody(address: str, why: str) -> NoServerError:
+    return NoServerError(
+        f"no Ray cluster can be joined at {address}: {why}; start one with `ray start --head`, or "
+        "name another with --ray-address"
+    )
+
+
+def _join(ray: Any, address: str) -> None:
+    try:
+        # In a thread, where Ray leaves the handlers of signals alone.
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level="critical",
+            namespace="batchrank",
+        )
+    except (ConnectionError, RuntimeError, ValueError, ImportError) as error:
+        raise _nobody(address, " ".join(str(error).split())[:300].rstrip(".")) from error
+
+
+class Cluster:
+    """Looks at the nodes again and again; `changes` says what is new since the last look."""
+
+    def __init__(self, ray: Any, wish: Wish, gate: Gate) -> None:
+        self._ray = ray
+        self._wish = wish
+        self._gate = gate
+        self._nodes: dict[str, NodeTransport] = {}
+        self._meetings: dict[str, asyncio.Task[NodeTransport | str]] = {}
+        self._useless: set[str] = set()
+
+    async def present(self) -> Change:
+        """The nodes that are there now, each as soon as all have a worker or can't have one."""
+        await self._look()
+        if self._meetings:
+            await asyncio.wait(self._meetings.values())
+        return await self._look()
+
+    async def changes(self) -> AsyncIterator[Change]:
+        """What is new, second by second, where there is anything."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            change = await self._look()
+            if change.came or change.left or change.faults:
+                yield change
+
+    async def close(self) -> None:
+        """End all workers."""
+        for meeting in self._meetings.values():
+            meeting.cancel()
+        await asyncio.gather(*self._meetings.values(), return_exceptions=True)
+        await asyncio.gather(*(node.close() for node in self._nodes.values()))
+
+    async def _look(self) -> Change:
+        """What is new since the last look; nodes that are new are met meanwhile."""
+        alive = await asyncio.to_thread(self._alive)
+        left = [self._nodes.pop(node) for node in self._nodes.keys() - alive.keys()]
+        came, faults = [], []
+        for node in [node for node, meeting in self._meetings.items() if meeting.done()]:
+            met = self._meetings.pop(node).result()
+            if isinstance(met, str):
+                self._useless.add(node)
+                faults.append(met)
+            elif node in alive:
+                self._nodes[node] = met
+                came.append(met)
+            else:
+                left.append(met)
+        for node in alive.keys() - self._nodes.keys() - self._meetings.keys() - self._useless:
+            self._meetings[node] = asyncio.create_task(self._meet(node, alive[node]))
+        for transport in left:
+            await transport.close()
+        return Change(tuple(came), tuple(left), tuple(faults))
+
+    def _alive(self) -> dict[str, str]:
+        """The nodes by their number, and a name for each."""
+        return {
+            node["NodeID"]: f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
+            for node in self._ray.nodes()
+            if node["Alive"]
+        }
+
+    async def _meet(self, node: str, name: str) -> NodeTransport | str:
+        """The way to a node's server, or why there is none."""
+        workers = [
+            _RayWorker(self._ray, self._make(node)) for _ in range(self._wish.workers_per_node)
+        ]
+        transport = NodeTransport(name, workers, self._gate)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await transport.start()
+        except BatchrankError as error:
+            await transport.close()
+            return f"{name}: {error}"
+        except TimeoutError:
+            await transport.close()
+            return f"{name}: no worker started within {_START_SECONDS:g} s"
+        return transport
+
+    def _make(self, node: str) -> Any:
+        scheduling = self._ray.util.scheduling_strategies
+        pinned = scheduling.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        wish = self._wish
+        return (
+            self._ray.remote(Relay)
+            .options(
+                num_cpus=0,
+                max_restarts=-1,
+                max_concurrency=_CONCURRENCY,
+                scheduling_strategy=pinned,
+            )
+            .remote(wish.base_url, wish.api_key_env, wish.insecure)
+        )
+
+
+class _RayWorker:
+    """See `Worker`."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray = ray
+        self._actor = actor
+
+    async def hello(self) -> Hello:
+        return await self._told(self._actor.hello.remote())
+
+    async def put(self, wanted: Sequence[Wanted]) -> None:
+        self._actor.put.remote(wanted)  # nobody waits: if it is lost `take` says so
+
+    async def take(self, process: int) -> Taken:
+        return await self._told(self._actor.take.remote(process))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._ray.kill, self._actor)
+
+    async def _told(self, reference: Awaitable[T]) -> T:
+        errors = self._ray.exceptions
+        try:
+            return await reference
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayError as error:
+            said = " ".join(str(error).split())[:200]
+            raise UnavailableError(f"its worker is lost: {said}", unreached=True) from error

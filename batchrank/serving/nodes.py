@@ -1,0 +1,77 @@
+"""The servers of a Ray cluster's nodes, as a job's backends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from batchrank.backends.base import Backend
+from batchrank.backends.http import Gate, Transport
+from batchrank.distributed.cluster import Change, Cluster, Wish, ray_cluster
+from batchrank.errors import NoServerError
+from batchrank.serving.following import Changed
+from batchrank.spec.jobspec import JobSpec
+
+Make = Callable[[Transport], Backend]
+
+
+@asynccontextmanager
+async def nodes_of(
+    spec: JobSpec, make: Make, say: Callable[[str], None], gate: Gate
+) -> AsyncIterator[Nodes]:
+    """The nodes of the cluster of `spec`; leaving the context ends what was started there.
+
+    `make` is given the way to a node. Raises NoServerError where no node can be used.
+    """
+    (server,) = spec.servers
+    assert server.base_url is not None
+    wish = Wish(
+        address=spec.ray_address,
+        workers_per_node=spec.workers_per_node,
+        base_url=server.base_url,
+        api_key_env=server.api_key_env,
+        insecure=spec.insecure,
+    )
+    async with ray_cluster(wish, gate) as cluster:
+        nodes = Nodes(cluster, make, say)
+        await nodes.look()
+        if not nodes.present:
+            raise NoServerError(
+                "no node of the Ray cluster can be used; they need the same batchrank as this "
+                "machine, installed or by a runtime_env (docs/scaling.md)"
+            )
+        yield nodes
+
+
+class Nodes:
+    """`present` are the servers of the nodes, whether they answer or not."""
+
+    def __init__(self, cluster: Cluster, make: Make, say: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._make = make
+        self._say = say
+        self._backends: dict[Transport, Backend] = {}
+
+    @property
+    def present(self) -> list[Backend]:
+        """The servers of the nodes that are there."""
+        return list(self._backends.values())
+
+    async def look(self) -> None:
+        """See who is there, at first."""
+        self._told(await self._cluster.present())
+
+    async def changes(self) -> AsyncGenerator[Changed, None]:
+        """The servers that come and go from then on."""
+        async for change in self._cluster.changes():
+            yield self._told(change)
+
+    def _told(self, change: Change) -> Changed:
+        for fault in change.faults:
+            self._say(f"warning: a node can't be used: {fault}")
+        came: dict[Transport, Backend] = {one: self._make(one) for one in change.came}
+        self._backends |= came
+        left = [self._backends.pop(one) for one in change.left if one in self._backends]
+        for backend in left:
+            self._say(f"warning: {backend.url} has left the cluster")
+        return Changed(tuple(came.values()), tuple(left))
