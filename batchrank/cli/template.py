@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from batchrank.formats.wording import printable
-from batchrank.prompts.loading import built_in_names, load_template
+from batchrank.prompts.loading import built_in_names, load_template, template_source
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Template
 from batchrank.prompts.tokens import TokenCounter
@@ -36,14 +36,23 @@ def list_templates() -> None:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME|PATH", help="A name or a TOML file.")],
+    source: Annotated[
+        bool, typer.Option("--source", help="Print its TOML, to start one of your own from.")
+    ] = False,
 ) -> None:
     """Check a template as a job would, and print it rendered for a small example.
 
-    Example: batchrank template show direct-en
+    Examples:
+
+      batchrank template show direct-en
+      batchrank template show direct-en --source > mine.toml
 
     Exit code 2 where it can't be used.
     """
     template = load_template(name, None)
+    if source:
+        typer.echo(template_source(name), nl=False)
+        return
     typer.echo(f"{template.name}, {template.kind}, {template.digest[:12]}", err=True)
     typer.echo(printable(_rendered(template)))
 

@@ -42,7 +42,7 @@ def load_template(name: str, kind: Kind | None = "direct", most: int = USUAL_WIN
     It must be of `kind` (None for any), and prompts of up to `most` documents must show all that
     they should. A file that names no kind is "direct".
     """
-    template = _parse(name, _read(name))
+    template = _parse(name, template_source(name))
     if kind is not None and template.kind != kind:
         raise UsageError(
             f"{template.where} is of kind {template.kind!r} and this job needs one of {kind!r}"
@@ -51,7 +51,8 @@ def load_template(name: str, kind: Kind | None = "direct", most: int = USUAL_WIN
     return template
 
 
-def _read(name: str) -> str:
+def template_source(name: str) -> str:
+    """The TOML of a built-in template, or of a file; UsageError where there is neither."""
     if name in built_in_names():
         return (_BUILT_IN / f"{name}.toml").read_text(encoding="utf-8")
     try:

@@ -77,17 +77,45 @@ def _lack(
     if missing:
         number = min(documents.index(document) for document in missing) + 1
         return f"that doesn't show document {number}, or not all of it as it is"
-    if not labels:
-        return None
+    return _mixed_up(text, shown, documents, labels) if labels else None
+
+
+def _mixed_up(
+    text: str, shown: Sequence[tuple[int, str]], documents: Sequence[str], labels: Sequence[str]
+) -> str | None:
+    """What is wrong with the identifiers in a prompt, worded as `_lack` does."""
     ends = [0, *(start + len(document) for start, document in shown)]
     before = [text[end:start] for end, (start, _) in zip(ends, shown, strict=False)]
     behind = [text[end:start] for end, (start, _) in zip(ends[1:], shown[1:], strict=False)]
     behind.append(text[ends[-1] :].partition("\n")[0])
     unnamed = [_unnamed(side, shown, documents, labels) for side in (before, behind)]
     if None in unnamed:
-        return None
+        if (again := _named_again(before, shown, documents, labels, text[ends[-1] :])) is None:
+            return None
+        return f"with a second {again.strip()!r} behind the documents, which names none of them"
     label = labels[unnamed[0] or 0]
     return f"without an identifier such as [{label}] at document {(unnamed[0] or 0) + 1}"
+
+
+def _named_again(
+    before: Sequence[str],
+    shown: Sequence[tuple[int, str]],
+    documents: Sequence[str],
+    labels: Sequence[str],
+    rest: str,
+) -> str | None:
+    """What leads a document in and also something else in the `rest` of the prompt, or None.
+
+    What follows there may be the form of an answer: `[2] > [1]`.
+    """
+    for lead, (_, document) in zip(before, shown, strict=False):
+        label = labels[documents.index(document)]
+        start = lead.rfind("\n", 0, lead.rfind(label) + 1) + 1
+        if label in lead[start:]:
+            again = re.compile(rf"^[ \t]*{re.escape(lead[start:])}(?=[^\s>,;=])", re.MULTILINE)
+            if again.search(rest):
+                return lead[start:]
+    return None
 
 
 def _starts(text: str, document: str) -> Iterator[int]:

@@ -16,7 +16,14 @@ from batchrank.backends.embedded import EmbeddedServer, fingerprint
 from batchrank.backends.http import Gate, Transport
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
-from batchrank.backends.weights import GEMMA, announcement, fetch, folder_of_models, is_there
+from batchrank.backends.weights import (
+    GEMMA,
+    announcement,
+    fetch,
+    folder_of_models,
+    is_there,
+    sweep,
+)
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
@@ -119,6 +126,7 @@ async def connect(
 async def _built_in_model(say: Callable[[str], None]) -> Path:
     """The file of the model that comes with the embedded backend, fetched if it is not there."""
     path = folder_of_models() / GEMMA.name
+    await asyncio.to_thread(sweep, path)
     if not await asyncio.to_thread(is_there, GEMMA, path):
         say(announcement(GEMMA))
         await asyncio.to_thread(fetch, GEMMA, path)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import signal
+import subprocess
+import sys
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from batchrank.backends.weights import GEMMA, SMOLLM2, Weights, announcement, fetch, is_there
+from batchrank.backends.weights import GEMMA, SMOLLM2, Weights, announcement, fetch, is_there, sweep
 from batchrank.errors import UsageError
+from tests.conftest import ROOT
 
 PARTS = (b"GGUF first half,", b" second half")
 
@@ -84,3 +90,31 @@ def test_size_and_terms_are_said_before_the_download(known: Weights) -> None:
     assert f"{known.size / 1e6:.0f} MB" in told
     assert known.terms in told
     assert all("--hash=sha256:" in one for one in known.requirements)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from batchrank.backends import weights
+weights._download = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+weights.fetch(weights.GEMMA, Path(sys.argv[1]))
+"""
+
+
+def test_what_a_killed_download_leaves_goes_at_the_next_start(tmp_path: Path) -> None:
+    path = tmp_path / "models" / "tiny.gguf"
+    ended = subprocess.run([sys.executable, "-c", KILLED, path], cwd=ROOT, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    (left,) = path.parent.iterdir()
+    other = path.parent / ".other.gguf.partial-1"
+    other.mkdir()
+    in_use = path.parent / f"{left.name}-in-use"
+    in_use.mkdir()
+    descriptor = os.open(in_use, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        sweep(path)
+    finally:
+        os.close(descriptor)
+
+    assert {*path.parent.iterdir()} == {other, in_use}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from batchrank.prompts.loading import built_in_names
 from tests.cli.conftest import Shell
 from tests.cli.running import Row, batchrank, judge, rows_of, serving, windows, written
+from tests.conftest import ROOT
 
 
 def test_all_templates_are_listed_with_what_they_serve() -> None:
@@ -42,6 +44,34 @@ def test_one_s_own_is_shown_or_refused(tmp_path: Path) -> None:
     assert good.err.startswith("own@2, binary, ")
     assert bad.code == 2
     assert "makes a prompt of 1 document that doesn't show document 1" in bad.err
+
+
+@pytest.mark.parametrize("name", built_in_names())
+def test_a_source_is_one_to_start_from(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(batchrank("template", "show", name, "--source").out)
+
+    own, built_in = batchrank("template", "show", path), batchrank("template", "show", name)
+
+    assert own.code == 0, own.err
+    assert own.err == built_in.err  # the digest of its content is in it
+    assert own.out == built_in.out
+
+
+def test_the_templates_in_the_docs_are_templates(tmp_path: Path) -> None:
+    blocks = re.findall(
+        r"```toml\n(.*?)```", (ROOT / "docs" / "readings.md").read_text(), re.DOTALL
+    )
+    kinds = []
+    for block in blocks:
+        if "text = " not in block:
+            continue
+        path = tmp_path / "mine.toml"
+        path.write_text(block)
+        shown = batchrank("template", "show", path)
+        assert shown.code == 0, shown.err
+        kinds.append(shown.err.split(", ")[1])
+    assert kinds == ["direct", "likelihood"]
 
 
 LISTED = """

@@ -75,6 +75,11 @@ BAD_LISTS = {
     "letters in place of numbers": each("[{{ 'ABCDEFGHIJKLMNOPQRSTU'[loop.index0] }}] {{ d }}"),
     "all identifiers first": HEAD
     + "{% for d in documents %}[{{ loop.index }}]{% endfor %}\n{{ documents | join('\n') }}",
+    "a second identifier behind them": LISTED + "[1] other",
+    "the third again": LISTED + "Rank them.\n\n  [3] see above\n",
+    "a second title behind them": each("Document {{ loop.index }}:\n{{ d }}\n")
+    + "Document 2:\nsomething else",
+    "a number again": each("{{ loop.index }}. {{ d }}") + "2. Rank them.",
     "the last document left out": f"{HEAD}{{% for d in documents[:-1] %}}{LINE}{{% endfor %}}",
     "each once however often it comes": each("")
     .replace("in documents", "in documents | unique")
@@ -113,6 +118,18 @@ def test_a_list_that_lacks_something_is_refused(tmp_path: Path, body: str) -> No
 )
 def test_identifiers_may_stand_before_or_behind(tmp_path: Path, line: str, kind: Kind) -> None:
     assert "one" in load(tmp_path, each(line), kind)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["[2] > [1]", "Form of the answer:\n[2] > [1] > [3]", "Such as [1] or [2]", "[1]", "[1], [2]"],
+)
+def test_the_form_of_an_answer_may_stand_behind_the_documents(tmp_path: Path, end: str) -> None:
+    assert end in load(tmp_path, LISTED + end)
+
+
+def test_examples_may_have_identifiers_before_the_documents(tmp_path: Path) -> None:
+    assert "basil" in load(tmp_path, "[1] basil\n[2] parsley\nAnswer: [2]\n\n" + LISTED)
 
 
 def test_an_order_of_its_own_is_no_fault_where_identifiers_go_with_it(tmp_path: Path) -> None:
