@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import typer
@@ -20,8 +20,10 @@ from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted, duration
 from batchrank.running.doctor import Findings, Speed, examine
 from batchrank.running.inputs import source_of
+from batchrank.selection.unseen import UnseenKeys
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
+from batchrank.values import Request
 
 _NO_MATTER = frozenset(
     (
@@ -45,20 +47,29 @@ def check(
 ) -> None:
     """Say what is in QUERIES and which lines can't be used, without a model.
 
+    With --job also what the job's filter, and its mmr, come to.
+
     Examples:
 
       batchrank check queries.jsonl
       zcat queries.jsonl.gz | batchrank check - --limit 1000
+      batchrank check queries.jsonl --job jobs/nightly.toml
 
     Exit code 2 where a line can't be used, 0 otherwise.
     """
     belonging = {"corpus": corpus, "topics": topics, "run_file": run_file}
     spec = load_spec(job, {"format": format_, "limit": limit, **belonging})
-    report = check_lines(read_queries(source_of(spec, queries), spec.limit))
+    selection, unseen = spec.selection, UnseenKeys(spec.filter.keys if spec.filter else ())
+
+    def further(request: Request) -> Sequence[str]:
+        unseen.look(request.candidates)
+        return selection.warnings(request.candidates, spec.deepest)
+
+    report = check_lines(read_queries(source_of(spec, queries), spec.limit), further)
     if as_json:
-        print_json(report.as_dict())
+        print_json({**report.as_dict(), "filter": unseen.warnings()})
     else:
-        for line in report.lines():
+        for line in (*report.lines(), *(f"warning: {said}" for said in unseen.warnings())):
             typer.echo(line)
     raise typer.Exit(2 if report.failures else 0)
 

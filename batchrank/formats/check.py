@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from batchrank.errors import LineError
@@ -125,8 +125,10 @@ class CheckReport:
         }
 
 
-def check_lines(blocks: Iterable[list[RawLine]]) -> CheckReport:
-    """Parse every line and count.
+def check_lines(
+    blocks: Iterable[list[RawLine]], further: Callable[[Request], Sequence[str]] = lambda _: ()
+) -> CheckReport:
+    """Parse every line and count; `further` has more warnings of a query.
 
     Memory grows only by under 200 bytes a query: two hashes of 64 bits and a line number.
     A failed line does not take its qid: a later line with that qid may still be used.
@@ -135,11 +137,16 @@ def check_lines(blocks: Iterable[list[RawLine]]) -> CheckReport:
     taken: dict[int, int] = {}
     for block in blocks:
         for line in block:
-            _check_line(report, taken, line)
+            _check_line(report, taken, line, further)
     return report
 
 
-def _check_line(report: CheckReport, taken: dict[int, int], line: RawLine) -> None:
+def _check_line(
+    report: CheckReport,
+    taken: dict[int, int],
+    line: RawLine,
+    further: Callable[[Request], Sequence[str]],
+) -> None:
     report.read += 1
     try:
         parsed = parse_request(line.data)
@@ -150,7 +157,7 @@ def _check_line(report: CheckReport, taken: dict[int, int], line: RawLine) -> No
     if repeated:
         report.repeats += 1
         return
-    for warning in parsed.warnings:
+    for warning in (*parsed.warnings, *further(parsed.request)):
         report.warnings.setdefault(warning, Finding()).add(line.number, warning)
     _count(report, parsed.request, line.number)
 

@@ -130,6 +130,9 @@ def test_a_filter_that_finds_nothing_is_warned_of(
 ) -> None:
     job = tmp_path / "job.toml"
     job.write_text(f"[filter]\n{condition}\n")
+    checked = batchrank("check", mixed, "--job", job)
+    assert checked.code == 0
+    assert said in checked.out.decode()
     command = (mixed, "--job", job, "-o", tmp_path / "out.jsonl", "--json")
     ended = shell.run(*command)
     assert ended.code == 0
@@ -145,6 +148,7 @@ def test_a_filter_that_finds_something_says_nothing(
 ) -> None:
     ended = shell.run(mixed, "--job", job, "-o", tmp_path / "out.jsonl", "--json")
     assert not any("metadata key" in warning for warning in ended.json["warnings"])
+    assert batchrank("check", mixed, "--job", job, "--json").json["filter"] == []
 
 
 def test_a_number_denies_the_text_of_a_table(shell: Shell, tmp_path: Path) -> None:
