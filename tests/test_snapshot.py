@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import stat
 from pathlib import Path
 
 import orjson
@@ -102,6 +103,24 @@ def test_a_status_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     for broken in (b"", text[:-9], b"[]", orjson.dumps({**orjson.loads(text), "state": "unheard"})):
         status_path(store).write_bytes(broken)
         assert read_status(store) is None
+
+
+def test_a_status_holds_queries_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    leftover = tmp_path / "store.sqlite.status.new"
+    leftover.touch(0o644)  # of a run that was killed while it wrote
+    write_status(store, SNAPSHOT)
+    assert stat.S_IMODE(status_path(store).stat().st_mode) == 0o600
+    status_path(store).chmod(0o644)  # of an older version
+    write_status(store, SNAPSHOT)
+    assert stat.S_IMODE(status_path(store).stat().st_mode) == 0o600
+
+
+def test_a_status_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    status_path(store).mkdir()
+    write_status(store, SNAPSHOT)
+    assert list(tmp_path.iterdir()) == [status_path(store)]
 
 
 def test_rates_are_those_of_the_last_minute() -> None:

@@ -92,7 +92,8 @@ class Relay:
         key = os.environ.get(self._api_key_env) if self._api_key_env else None
         if self._api_key_env and not key:
             raise UsageError(
-                f"environment variable {self._api_key_env} with the API key is not set there"
+                "the environment variable that --api-key-env names is not set there: set it on "
+                "every node, with the key as its value"
             )
         root = root.removesuffix("/v1").removesuffix("/api")
         return Http(root, api_key=key, insecure=self._insecure)

@@ -10,6 +10,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from batchrank.running.snapshot import Snapshot
+from batchrank.store.connection import make_private
 
 
 def status_path(store: Path) -> Path:
@@ -18,12 +19,19 @@ def status_path(store: Path) -> Path:
 
 
 def write_status(store: Path, snapshot: Snapshot) -> None:
-    """Replace the status file at once; a status that can't be written is not worth a job."""
+    """Replace the status file at once; a status that can't be written is not worth a job.
+
+    It holds texts of queries, so that it is for its owner alone, as the store is.
+    """
     path = status_path(store)
     scratch = path.with_name(f"{path.name}.new")
-    with contextlib.suppress(OSError):
+    try:
+        make_private(scratch)
         scratch.write_bytes(orjson.dumps(snapshot))
         scratch.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
 
 
 def read_status(store: Path) -> Snapshot | None:

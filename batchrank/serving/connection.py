@@ -222,5 +222,9 @@ def _api_key(server: EndpointSpec) -> str | None:
         return None
     key = os.environ.get(server.api_key_env)
     if not key:
-        raise UsageError(f"environment variable {server.api_key_env} with the API key is not set")
+        # Its name is not told: it may be the key itself, given in place of a name.
+        raise UsageError(
+            "the environment variable that --api-key-env (api_key_env in a job spec) names is not "
+            "set: export it, with the key as its value"
+        )
     return key

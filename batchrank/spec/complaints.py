@@ -34,8 +34,11 @@ _WORDS = {
     "date_from_datetime_parsing": "must be a day such as 2026-01-31",
     "date_from_datetime_inexact": "must be a day such as 2026-01-31",
     "missing": "is missing",
+    "string_pattern_mismatch": "must be the name of an environment variable that holds the key",
 }
 _LONG_BITS = 200
+_NEVER_TOLD = "api_key_env"
+"""Where a name is asked for, people give the key itself: it must not get into any log."""
 _METADATA = ("allow", "deny")
 """Tables of a filter whose values are those of documents, which may be empty."""
 
@@ -57,7 +60,8 @@ def complaint(error: ValidationError, flags: Container[str], where: str = "") ->
         return f"{_name(place, flags, where)}{got}: {said}"
     context: Mapping[str, Any] = first.get("ctx", {})
     words = _WORDS.get(first["type"], "can't be used").format(**context)
-    got = "" if first["type"] == "missing" else f", got {_told(value)}"
+    untold = first["type"] == "missing" or place[-1] == _NEVER_TOLD
+    got = "" if untold else f", got {_told(value)}"
     return f"{_name(place, flags, where)} {words}{got}"
 
 
@@ -72,7 +76,8 @@ def unreadable_text(
         if value in ("", [], ()) and not any(name in place for name in _METADATA):
             return f"{_name(place, flags, where)} is empty: give a value, or leave it out"
         if isinstance(value, str) and "\0" in value:
-            return f"{_name(place, flags, where)} holds a NUL character, got {_told(value)}"
+            got = "" if place[-1] == _NEVER_TOLD else f", got {_told(value)}"
+            return f"{_name(place, flags, where)} holds a NUL character{got}"
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from batchrank.spec.fields import Number, Switch
+from batchrank.spec.fields import Number, Switch, Variable
 
 
 class EndpointSpec(BaseModel):
@@ -14,7 +14,7 @@ class EndpointSpec(BaseModel):
 
     base_url: str | None = Field(default=None, description="Its address.")
     model: str | None = Field(default=None, description="Its own name for the model.")
-    api_key_env: str | None = Field(default=None, description="Variable with its API key.")
+    api_key_env: Variable | None = Field(default=None, description="Variable with its API key.")
     weight: Number = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="Its share beside the others."
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Strict
+from pydantic import Field, Strict
 
 Whole = Annotated[int, Strict()]
 """A whole number: neither `true`, which Python takes for 1, nor a text."""
 Number = Annotated[float, Strict()]
 Switch = Annotated[bool, Strict()]
+Variable = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+"""The name of an environment variable."""
 
 MANY = 1_000_000
 """Of anything that is held in memory."""

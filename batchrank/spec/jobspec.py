@@ -21,7 +21,7 @@ from batchrank.keys import job_key
 from batchrank.spec.address import parse_address
 from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
-from batchrank.spec.fields import MANY, MOST, Number, Switch, Whole
+from batchrank.spec.fields import MANY, MOST, Number, Switch, Variable, Whole
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.quiet import QuietHours, parse_quiet_hours
 from batchrank.spec.selectionspec import SelectionSpec
@@ -139,7 +139,7 @@ class JobSpec(StageSpec, SelectionSpec):
         default=None,
         description="GGUF file for --backend embedded (default: Gemma 3 270M, fetched once).",
     )
-    api_key_env: str | None = Field(
+    api_key_env: Variable | None = Field(
         default=None, description="Environment variable with the API key."
     )
     insecure: Switch = Field(

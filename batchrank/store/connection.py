@@ -67,6 +67,7 @@ async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
 def make_private(path: Path) -> None:
     """Make an empty file that only its owner may read, or empty one; raises OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+    path.chmod(0o600)  # of one that was there
 
 
 async def _check(connection: aiosqlite.Connection, path: Path) -> None:
@@ -122,8 +123,10 @@ def _prepare(path: Path, create: bool) -> bool:
             raise UsageError(
                 f"there is no store at {path}; name it with --store, or run a job first"
             )
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(path)
         return False
+    if create and not path.stat().st_size:
+        path.chmod(0o600)  # whoever made it empty, what comes into it is private
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:

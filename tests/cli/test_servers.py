@@ -126,6 +126,22 @@ def test_a_key_comes_from_the_environment_and_stays_there(
         assert KEY.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.parametrize("given", ["sk-SECRET-123", "sk_SECRET_123", "SECRET 123", "1SECRET"])
+def test_a_key_in_place_of_a_variable_s_name_is_never_told(
+    source: Path, tmp_path: Path, given: str
+) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text(f'[[endpoint]]\nbase_url = "http://127.0.0.1:9"\napi_key_env = "{given}"\n')
+    store = tmp_path / "store.sqlite"
+    url = "http://127.0.0.1:9"
+    for flags in (["--api-key-env", given, "--base-url", url], ["--job", job]):
+        result = batchrank("run", source, "--store", store, *flags)
+
+        assert (result.code, "variable" in result.err) == (2, True)
+        assert not any("SECRET" in path.read_text("latin-1") for path in store.parent.glob("s*"))
+        assert "SECRET" not in result.err + result.out.decode()
+
+
 def test_a_query_that_takes_too_long_fails_and_the_next_run_goes_on(
     source: Path, rows: list[Row], tmp_path: Path
 ) -> None:

@@ -73,10 +73,12 @@ async def test_a_store_that_is_not_there_is_only_made_on_request(path: Path) -> 
 
 async def test_an_empty_file_becomes_a_store(path: Path) -> None:
     write(path, b"")
+    await asyncio.to_thread(path.chmod, 0o644)
 
     store = await Store.open(path, create=True)
 
     assert await store.find_answer(b"k") is None
+    assert stat.S_IMODE((await asyncio.to_thread(path.stat)).st_mode) == 0o600
     await store.close()
 
 
