@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from batchrank.cli.columns import names, sentence, table
-from batchrank.formats.wording import counted, duration
+from batchrank.formats.wording import counted, duration, money
 from batchrank.measuring.comparison import (
     Change,
     Comparison,
@@ -128,11 +128,12 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
         lines += sentence(f"{took} on the clock{_interruptions(spending)}")
     if worth is not None:
         per_point = (
-            "" if worth.per_point is None else f", {worth.per_point:.2f} per +0.01 {YARDSTICK}"
+            "" if worth.per_point is None else f", {money(worth.per_point)} per +0.01 {YARDSTICK}"
         )
         lines += sentence(
-            f"cost {worth.night:.2f} for {counted(queries, 'query', 'queries')}, "
-            f"{worth.per_1000_queries:.2f} per 1,000{per_point}"
+            f"cost {'at least ' if spending.killed else ''}{money(worth.night)} for "
+            f"{counted(queries, 'query', 'queries')}, "
+            f"{money(worth.per_1000_queries)} per 1,000{per_point}"
         )
         if spending.kept.number:
             lines += sentence("what was found in the store cost earlier runs, and is not in this")
@@ -143,7 +144,7 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
 def _interruptions(spending: Spending) -> str:
     if not spending.interrupted:
         return ""
-    told = f", {counted(spending.interrupted, 'interrupted run')} before it included"
+    told = f", {counted(spending.interrupted, 'unfinished run')} before it included"
     return (
         f"{told} ({spending.killed} killed: their time is not known)" if spending.killed else told
     )

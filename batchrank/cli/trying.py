@@ -47,7 +47,7 @@ NO_MATTER = frozenset(
 OF_ONE_WINDOW = frozenset(
     (
         *("preset", "strategy", "stride", "winners", "passes", "merge_passes"),
-        *("tournaments", "method", "yes", "top_k"),
+        *("tournaments", "method", "top_k"),
     )
 )
 """Settings that say nothing of a single window of each query."""

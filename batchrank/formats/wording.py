@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import floor, log10
 
 _LONGEST = 60
 
@@ -53,6 +54,12 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def money(price: float) -> str:
+    """A price with two decimals, a small one with its first two digits."""
+    places = 1 - floor(log10(price)) if 0 < price < 0.1 else 2
+    return f"{price:,.{places}f}"
 
 
 def one_line(text: str) -> str:

@@ -144,9 +144,11 @@ def compare_runs(
     """Measure two runs or more beside one another.
 
     The pairs of one measure are one family of tests for Holm's correction. Raises UsageError where
-    a run and the qrels have no query in common.
+    a run and the qrels, or two of the runs, have no query in common.
     """
     scored = [_score(measures, qrels, run) for run in runs]
+    for one, other in combinations(runs, 2):
+        _check_common(one, other, "judged query")
     return Comparison(
         runs=runs,
         judged=len(qrels),
@@ -189,28 +191,37 @@ def hurt_and_helped(changes: Sequence[QueryChange]) -> tuple[list[QueryChange], 
 
 
 def likenesses(runs: Sequence[MeasuredRun], cutoff: int) -> list[Likeness]:
-    """How alike every two of some runs are; a pair without a common query is left out."""
+    """How alike every two of some runs are; UsageError where two have no query in common."""
     found: list[Likeness] = []
     for first, second in combinations(range(len(runs)), 2):
         one, other = runs[first], runs[second]
+        _check_common(one, other, "query")
         by_query = {
             qid: agreement(one.ranking(qid), other.ranking(qid), cutoff)
             for qid in one.scores
             if qid in other.scores
         }
-        if by_query:
-            taus = [made.tau for made in by_query.values() if made.tau is not None]
-            found.append(
-                Likeness(
-                    first,
-                    second,
-                    overlap=sum(made.overlap for made in by_query.values()) / len(by_query),
-                    tau=sum(taus) / len(taus) if taus else None,
-                    rbo=sum(made.rbo for made in by_query.values()) / len(by_query),
-                    by_query=by_query,
-                )
+        taus = [made.tau for made in by_query.values() if made.tau is not None]
+        found.append(
+            Likeness(
+                first,
+                second,
+                overlap=sum(made.overlap for made in by_query.values()) / len(by_query),
+                tau=sum(taus) / len(taus) if taus else None,
+                rbo=sum(made.rbo for made in by_query.values()) / len(by_query),
+                by_query=by_query,
             )
+        )
     return found
+
+
+def _check_common(one: MeasuredRun, other: MeasuredRun, what: str) -> None:
+    if one.scores.keys().isdisjoint(other.scores):
+        first, second = (shown(next(iter(run.scores), "none")) for run in (one, other))
+        raise UsageError(
+            f"{quoted(one.name)} ({first}, …) and {quoted(other.name)} ({second}, …) have no "
+            f"{what} in common: compare rankings of the same queries"
+        )
 
 
 def _score(measures: Sequence[Measure], qrels: Qrels, run: MeasuredRun) -> dict[str, Scored]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from batchrank.errors import LineError, UsageError
+from batchrank.errors import LineError, RejectedError, UsageError
 from batchrank.formats.requests import parse_request
 from batchrank.formats.trec import Line, numbered_lines, read_trec_line
 from batchrank.formats.wording import quoted, shown
@@ -23,14 +23,16 @@ from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Ranking
 
 _SQLITE = b"SQLite format 3\0"
+_RESULTS = (0, RejectedError.exit_code)
+"""How a run exits that came to a result, good or bad."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
     """What a run of a store cost: `paid` by it, `kept` from earlier runs.
 
-    Interrupted runs of the same job right before it belong to it. `seconds` is the time on the
-    clock over those that ended (`killed` did not), None where the run itself did not.
+    Runs of the same job right before it that came to no result belong to it. `seconds` is the time
+    on the clock over those that ended (`killed` did not), None where the run itself did not.
     """
 
     paid: Calls
@@ -144,7 +146,7 @@ async def read_store(
     finally:
         await store.close()
     paid, kept = await read_calls(path, (run.id for run in night), answers)
-    ended = [run.ended - run.started for run in night if run.ended is not None]
+    ended = [seconds for run in night if (seconds := _seconds(run)) is not None]
     read.spending = Spending(
         paid=paid,
         kept=kept,
@@ -155,12 +157,23 @@ async def read_store(
     return read
 
 
+def _seconds(run: Run) -> float | None:
+    """From the beginning, before a server is met, to the end; None of one that was killed."""
+    if run.ended is None:
+        return None
+    told = (run.summary or {}).get("seconds")
+    return run.ended - run.started if told is None else float(told)
+
+
 def night_of(run: Run, runs: Iterable[Run]) -> list[Run]:
-    """The run and those of its job that it went on from, the latest first, as in `runs`."""
+    """The run and those of its job that it went on from, the latest first, as in `runs`.
+
+    Those came to no result: they were stopped or killed, failed, or found no server.
+    """
     night = [run]
     for earlier in runs:
         if earlier.job == run.job and earlier.id < run.id:
-            if earlier.exit not in (None, 75):
+            if earlier.exit in _RESULTS:
                 break
             night.append(earlier)
     return night

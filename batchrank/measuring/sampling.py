@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from batchrank.errors import DiskError, LineError, UsageError
 from batchrank.formats.requests import parse_request
 from batchrank.formats.sources.source import Source, read_queries
 from batchrank.formats.wording import quoted
+from batchrank.measuring.scratch import scratch_folder
 from batchrank.values import Request
 
 _SEED = 1
@@ -49,8 +49,8 @@ def sampled(source: Source, count: int, judged: Container[str] | None) -> Iterat
         )
     lines = _lines(source, set(_spread(numbers, count)))
     requests = tuple(parse_request(line).request for line in lines)
-    with tempfile.TemporaryDirectory(prefix="batchrank-") as name:
-        file = Path(name) / "sample.jsonl"
+    with scratch_folder() as folder:
+        file = folder / "sample.jsonl"
         try:
             file.write_bytes(b"".join(line + b"\n" for line in lines))
         except OSError as error:
@@ -58,7 +58,7 @@ def sampled(source: Source, count: int, judged: Container[str] | None) -> Iterat
                 f"the sample {file} can't be written ({error.strerror or error}): free space "
                 "there, or set TMPDIR to another folder"
             ) from error
-        yield Sample(Path(name), file, requests, len(numbers))
+        yield Sample(folder, file, requests, len(numbers))
 
 
 def _usable(source: Source, judged: Container[str] | None) -> list[int]:

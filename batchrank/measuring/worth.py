@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from batchrank.errors import UsageError
+from batchrank.formats.wording import money
 from batchrank.measuring.runs import Spending
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
@@ -39,7 +40,7 @@ def worth(cost: Cost, spending: Spending, queries: int, gain: Difference | None)
 
 
 def _sentence(per_1000: float, per_point: float | None, gain: Difference | None) -> str:
-    price = f"{per_1000:.2f} per 1,000 queries"
+    price = f"{money(per_1000)} per 1,000 queries"
     if gain is None:
         return f"Is it worth it? {price}; without a first stage beside it, the gain is not known."
     figures = f"{gain.change:+.4f} {YARDSTICK} (95% interval {gain.low:+.4f} to {gain.high:+.4f})"
@@ -48,6 +49,6 @@ def _sentence(per_1000: float, per_point: float | None, gain: Difference | None)
     if gain.p > _SURE:
         return f"Is it worth it? Unclear: {figures} may be chance (p {gain.p:.4f}), for {price}."
     return (
-        f"Is it worth it? {figures} for {price}: {per_point:.2f} a night "
+        f"Is it worth it? {figures} for {price}: {money(per_point)} a night "
         f"for each +{_POINT} {YARDSTICK}."
     )

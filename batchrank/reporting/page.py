@@ -16,7 +16,7 @@ from pathlib import PurePath
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from batchrank.formats.wording import counted, duration
+from batchrank.formats.wording import counted, duration, money
 from batchrank.measuring.comparison import Change
 from batchrank.reporting import charts
 from batchrank.reporting.charts import Chart
@@ -121,7 +121,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "duration": duration,
         "fine": _fine,
-        "money": _money,
+        "money": money,
         "signed": signed,
         "counted": counted,
         "moment": _moment,
@@ -136,10 +136,6 @@ def _moment(epoch: float) -> str:
 
 def _fine(seconds: float) -> str:
     return f"{seconds:.2f} s" if 0.1 <= seconds < 10 else duration(seconds)
-
-
-def _money(price: float) -> str:
-    return f"{price:,.2f}" if price >= 0.1 else f"{price:.2g}"
 
 
 def _interval(made: Change) -> str:
@@ -190,8 +186,8 @@ def _tiles(facts: Facts) -> list[Tile]:
         ),
     ]
     if facts.price is not None:
-        per = f"{_money(facts.price.per_1000_queries)} per 1,000 queries"
-        tiles.append(Tile("Cost", _money(facts.price.night), per))
+        per = f"{money(facts.price.per_1000_queries)} per 1,000 queries"
+        tiles.append(Tile("Cost", money(facts.price.night), per))
     return tiles
 
 

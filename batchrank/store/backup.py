@@ -20,7 +20,7 @@ def back_up(store: Path, target: Path) -> int:
     where `target` is there already or `store` is not.
     """
     if not is_there(store):
-        raise UsageError(f"there is no store at {store}; name it with --store")
+        raise UsageError(f"there is no store at {store}; name another")
     if target.exists():
         raise UsageError(f"{target} is there already; choose a name that is free")
     scratch = target.with_name(f".{target.name}.partial")

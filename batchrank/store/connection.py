@@ -29,7 +29,7 @@ def store_errors(path: Path) -> Iterator[None]:
         if "full" in text or "no space" in text:
             remedy = "free space on its disk and run the same command again; nothing is lost"
         elif "readonly" in text or "read-only" in text or "permission" in text:
-            remedy = "make the file and its folder writable, or choose another with --store"
+            remedy = "make the file and its folder writable, or choose another store"
         elif "disk i/o" in text or "file too large" in text:
             remedy = (
                 "its disk failed, or a quota or a limit on file sizes (ulimit -f) is reached: "
@@ -83,18 +83,18 @@ def is_there(path: Path) -> bool:
     """Whether there is a file at `path`; UsageError where no store can be there, SQLite or not."""
     if not path.is_file():
         if path.is_dir():
-            raise UsageError(f"{path} is a folder and no store; give a file name in it to --store")
+            raise UsageError(f"{path} is a folder and no store; give a file name in it")
         if path.exists():
-            raise UsageError(f"{path} is no file and no store; choose another with --store")
+            raise UsageError(f"{path} is no file and no store; choose another store")
         if not path.parent.is_dir():
             raise UsageError(
-                f"there is no store at {path}, nor a folder for it; choose another with --store"
+                f"there is no store at {path}, nor a folder for it; choose another store"
             )
         return False
     with path.open("rb") as file:
         head = file.read(len(_MAGIC))
     if head and head != _MAGIC:
-        raise UsageError(f"{path} is not a batchrank store; choose another file with --store")
+        raise UsageError(f"{path} is not a batchrank store; choose another file")
     return True
 
 
@@ -120,9 +120,7 @@ def _prepare(path: Path, create: bool) -> bool:
     """Refuse what is no store, make what isn't there; whether the last writer did not close it."""
     if not is_there(path):
         if not create:
-            raise UsageError(
-                f"there is no store at {path}; name it with --store, or run a job first"
-            )
+            raise UsageError(f"there is no store at {path}; name another, or run a job first")
         make_private(path)
         return False
     if create and not path.stat().st_size:
@@ -138,9 +136,7 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
     (version,) = await _one(connection, "PRAGMA user_version")
     (tables,) = await _one(connection, "SELECT count(*) FROM sqlite_schema")
     if application != APPLICATION_ID and tables:
-        raise UsageError(
-            f"{path} is the SQLite file of another program; choose another file with --store"
-        )
+        raise UsageError(f"{path} is the SQLite file of another program; choose another file")
     if version > VERSION:
         raise StoreError(
             f"store {path} was written by a newer batchrank (version {version} of the store, "

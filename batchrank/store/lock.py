@@ -29,8 +29,7 @@ def store_lock(store: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreError(
-            f"store {store}: its folder can't be written ({error.strerror}); "
-            "choose another with --store"
+            f"store {store}: its folder can't be written ({error.strerror}); choose another store"
         ) from error
     try:
         try:
@@ -39,12 +38,12 @@ def store_lock(store: Path) -> Iterator[None]:
             holder = os.read(descriptor, 200).decode("utf-8", "replace").strip()
             raise StoreInUseError(
                 f"store {store} is in use by {holder or 'another runner'}; wait until it ends, or "
-                "choose another with --store"
+                "choose another store"
             ) from None
         if os.read(descriptor, len(_HOLDER)) not in (b"", _HOLDER):
             raise UsageError(
                 f"{path} is another program's file, and a store {store} would need that name: "
-                "choose another with --store"
+                "choose another store"
             )
         _sign(descriptor, path)
         yield
@@ -60,7 +59,7 @@ def _sign(descriptor: int, path: Path) -> None:
     except OSError as error:
         raise StoreError(
             f"the store's lock file {path} can't be written ({error.strerror}): free space on its "
-            "disk and run the same command again, or choose another with --store"
+            "disk and run the same command again, or choose another store"
         ) from error
 
 

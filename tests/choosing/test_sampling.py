@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,9 @@ import pytest
 from batchrank.errors import UsageError
 from batchrank.formats.sources.source import Source
 from batchrank.measuring.sampling import sampled
+from batchrank.measuring.scratch import scratch_folder
 from tests.cli.running import requests, written
+from tests.conftest import ROOT
 
 
 def drawn(source: Path, count: int, judged: set[str] | None = None) -> list[str]:
@@ -34,6 +39,28 @@ def test_only_what_can_be_tried_is_drawn(tmp_path: Path) -> None:
     source = written(tmp_path / "in.jsonl", [b"no JSON", rows[0], single, rows[0], *rows[1:]])
     assert drawn(source, 50) == ["q1", "q2", "q3", "q4", "q5"]
     assert drawn(source, 50, {"q4", "q2", "alone"}) == ["q2", "q4"]
+
+
+def test_what_a_killed_command_left_is_removed_and_what_another_uses_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    dies = (
+        "import os\n"
+        "from batchrank.measuring.scratch import scratch_folder\n"
+        "with scratch_folder() as folder:\n"
+        "    (folder / 'noise.sqlite').touch()\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", dies], check=False, cwd=ROOT)
+    (left,) = tmp_path.iterdir()
+    assert (left / "noise.sqlite").exists()
+    other = tmp_path / "other-folder"
+    other.mkdir()
+    with scratch_folder() as first, scratch_folder() as second:
+        assert sorted(tmp_path.iterdir()) == sorted((first, second, other))
+    assert list(tmp_path.iterdir()) == [other]
 
 
 def test_the_file_is_gone_afterwards(tmp_path: Path) -> None:

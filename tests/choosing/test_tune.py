@@ -115,7 +115,7 @@ def test_a_budget_is_kept_and_more_of_it_goes_on(
         flags = ("--qrels", judged, "--grid", grid, "--base-url", server.url, "--json")
         nothing = batchrank("tune", source, *flags, "--budget", "5")
         assert nothing.code == 75
-        assert "give --budget more" in nothing.err
+        assert "more calls than --budget allows: give --budget more" in nothing.err
         spent = len(windows(server))
         assert 0 < spent <= 5
         some = asked("tune", source, *flags, "--budget", "120").json

@@ -107,7 +107,7 @@ def test_read_only_folders_are_said_before_the_night(
     assert "make its folder writable" in refused.err
     refused = Shell(disk, server.url).run(source, "-o", shell.folder / "out.jsonl")
     assert refused.code == 1
-    assert "choose another with --store" in refused.err
+    assert "choose another store" in refused.err
     assert server.calls == []
 
 

@@ -224,6 +224,23 @@ def test_compare_without_judgements_says_how_alike_runs_are(tmp_path: Path) -> N
     assert "B lacks 1 query of another run: q3" in told
 
 
+@pytest.mark.parametrize("flags", [(), ("--qrels", "judged"), ("--qrels", "judged", "--json")])
+def test_runs_of_other_queries_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trec(Path("one"), {"q1": ["a", "b"], "q2": ["a"]})
+    trec(Path("two"), {"q2": ["a", "c"], "q3": ["c"]})
+    trec(Path("three"), {"q3": ["a", "c"]})
+    qrels(Path("judged"), {qid: {"a": 1} for qid in ("q1", "q2", "q3")})
+    assert batchrank("compare", "one", "two", *flags).code == 0
+    for runs in (("one", "three"), ("one", "two", "three")):
+        ended = batchrank("compare", *runs, *flags)
+        assert (ended.code, ended.out) == (2, b"")
+        assert "'one' ('q1', …) and 'three' ('q3', …) have no" in ended.err
+        assert "query in common" in ended.err
+
+
 def test_wrong_use_is_said(tmp_path: Path, judged: Path, output: Path) -> None:
     run = trec(tmp_path / "run", FIRST)
     other = trec(tmp_path / "other", {"zz": ["a"]})

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from batchrank.measuring.runs import Spending
+from batchrank.formats.wording import money
+from batchrank.measuring.runs import Spending, night_of
 from batchrank.measuring.worth import worth
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
+from batchrank.store.records import Run
 from batchrank.store.spending import Calls
 from scripts.judge import JudgeServer
 from tests.cli.running import batchrank, gain, judge, requests, serving, windows, written
@@ -107,6 +112,55 @@ def test_a_job_spec_prices_the_night(store: Path, judged: Path, tmp_path: Path) 
     assert "Is it worth it?" in told
     assert "what was found in the store cost earlier runs" in told
     assert max(map(len, told.splitlines())) <= 100
+
+
+def test_the_times_that_the_runs_of_a_night_told_are_summed(tmp_path: Path, judged: Path) -> None:
+    store, source = tmp_path / "night.sqlite", written(tmp_path / "in.jsonl", ROWS)
+    night = ("run", source, "--store", store, "--base-url")
+    with serving(judge(ROWS)) as server:
+        url = server.url
+        assert batchrank(*night, url, "--limit", 1).code == 0
+    assert batchrank(*night, url).code == 4
+    with serving(judge(ROWS, port=int(url.rpartition(":")[2]))):
+        assert batchrank(*night, url).code == 0
+    runs = sqlite3.connect(store)
+    rows = runs.execute("SELECT exit, json_extract(summary, '$.seconds') FROM runs ORDER BY id")
+    (_, told), *rest = rows.fetchall()
+    runs.close()
+    assert [code for code, _ in rest] == [4, 0]
+    assert told > 0
+    spending = batchrank("eval", store, "--qrels", judged, "--json").json["spending"]
+    assert spending["seconds"] == pytest.approx(sum(seconds for _, seconds in rest))
+    assert (spending["interrupted"], spending["killed"]) == (1, 0)
+
+
+def test_a_night_goes_back_to_the_run_before_that_came_to_a_result() -> None:
+    codes = (0, 75, None, 1, 4, 2, 75, 0, 3, 75, 3)
+    runs = [
+        Run(number, number % 2, {}, "in", "out", 0.0, None, code, None)
+        for number, code in ((2 * place, code) for place, code in enumerate(codes))
+    ]
+    others = [replace(run, id=run.id + 1, job=1) for run in runs]
+    every = sorted([*runs, *others], key=lambda run: -run.id)
+    found = {run.id // 2: [one.id // 2 for one in night_of(run, every)] for run in runs}
+    assert found[7] == [7, 6, 5, 4, 3, 2, 1]
+    assert (found[8], found[10], found[0], found[2]) == ([8], [10, 9], [0], [2, 1])
+
+
+@pytest.mark.parametrize("price", [0.0, 0.1, 2.5, 1234.5, 0.0512, 0.00345, 7.77e-7])
+def test_a_price_shows_two_digits_however_small(price: float) -> None:
+    shown = money(price)
+    assert float(shown.replace(",", "")) == pytest.approx(price, rel=0.05)
+    assert "e" not in shown
+    assert len(shown.partition(".")[2]) >= 2
+
+
+def test_small_prices_are_told_with_their_digits(store: Path, judged: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "job.toml"
+    spec.write_text("[cost]\ngpu_hour = 0.5\n")
+    told = batchrank("eval", store, "--qrels", judged, "--job", spec).out.decode()
+    assert " 0.00 " not in told
+    assert re.search(r"cost 0\.0+[1-9]\d? for 3 queries", told)
 
 
 @pytest.mark.parametrize(
