@@ -17,7 +17,7 @@ from batchrank.version import __version__
 
 ENOUGH = 32
 """Requests or replies of one message; more make it no cheaper by the piece."""
-_SHARE = 0.1
+_SHARE = 0.05
 """Of the time of a call: how long replies wait for others. A server's queue lasts a quarter."""
 _MOST_SECONDS = 0.05
 _WEIGHT = 0.1
@@ -112,7 +112,7 @@ class Relay:
     async def take(self, process: int) -> Taken:
         """The replies that are ready, once there are some; at once where this is no such `process`.
 
-        They wait for others for a tenth of what calls take, so that a message holds many.
+        They wait for others for a twentieth of what calls take, so that a message holds many.
         """
         if process != os.getpid():
             return Taken([], self._http.reconnects, os.getpid())
