@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +17,9 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
-from batchrank.errors import UsageError
+from batchrank.errors import StoreError, UsageError
 from batchrank.formats.wording import counted, printable
-from batchrank.running.joining import join
+from batchrank.running.joining import Joined, join
 from batchrank.running.retention import collect
 from batchrank.spec.deadline import parse_duration
 from batchrank.store.backup import back_up
@@ -57,6 +58,32 @@ def merge_stores(
 
     Example: batchrank merge-stores shard-*.sqlite -o joined.sqlite
     """
+    with _stores_as_arguments():
+        joined = _merged(stores, target)
+    talk = Talk()
+    for remark in joined.remarks:
+        talk.say(f"warning: {remark}")
+    if as_json:
+        print_json(asdict(joined))
+        return
+    typer.echo(
+        f"{printable(str(target))}: {counted(joined.lines, 'line')}, {joined.rankings:,} rankings "
+        f"and {joined.answers:,} answers of {counted(joined.shards, 'shard')} ({joined.size:,} "
+        "bytes)"
+    )
+
+
+@contextmanager
+def _stores_as_arguments() -> Iterator[None]:
+    """Errors about stores that are no flag's: they advise another one all the same."""
+    try:
+        yield
+    except (UsageError, StoreError) as error:
+        said = str(error).replace(" with --store", "").replace(" to --store", "")
+        raise type(error)(said) from error
+
+
+def _merged(stores: Sequence[Path], target: Path) -> Joined:
     kept: dict[str, Path] = {}
     for number, store in enumerate(stores, 1):
         if not is_there(store):
@@ -71,18 +98,7 @@ def merge_stores(
     with ExitStack() as locks:
         for store in (*stores, target):
             locks.enter_context(store_lock(store))
-        joined = run_loop(join(stores, target))
-    talk = Talk()
-    for remark in joined.remarks:
-        talk.say(f"warning: {remark}")
-    if as_json:
-        print_json(asdict(joined))
-        return
-    typer.echo(
-        f"{printable(str(target))}: {counted(joined.lines, 'line')}, {joined.rankings:,} rankings "
-        f"and {joined.answers:,} answers of {counted(joined.shards, 'shard')} ({joined.size:,} "
-        "bytes)"
-    )
+        return run_loop(join(stores, target))
 
 
 def gc(
