@@ -119,9 +119,13 @@ class RejectedError(BatchrankError):
 
 
 class ServerError(BatchrankError):
-    """What a model server did wrong; `kind` is a short stable word for reports."""
+    """What a model server did wrong; `kind` is a short stable word for reports.
+
+    `endpoint` is the URL of the server, where one of a job's answered, or failed, a call.
+    """
 
     kind = "server"
+    endpoint = ""
 
 
 class UnavailableError(ServerError):

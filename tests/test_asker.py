@@ -24,7 +24,7 @@ from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asker import NOBODY, STORED, Asked, Asker, Manner
+from batchrank.ranking.asker import STORED, Asked, Asker, Manner
 from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
 from batchrank.serving.capacity import FixedCapacity
@@ -385,7 +385,8 @@ class TestFailures:
 
         assert (failed.permutation.status, asked.permutation.status) == (Status.ERROR, Status.OK)
         url = FakeBackend.url
-        assert asker.spent.windows == {(Status.ERROR, NOBODY): 1, (Status.OK, url): 1}
+        assert asker.spent.windows == {(Status.ERROR, url): 1, (Status.OK, url): 1}
+        assert asker.spent.servers == {url: {"windows": 2, "bad": 1}}
         await ask(asker)
         assert asker.spent.windows[Status.OK, STORED] == 1
 

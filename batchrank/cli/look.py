@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import totals_lines
+from batchrank.cli.summary import totals_lines, way_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
 from batchrank.formats.encoders.formats import output_format
@@ -27,6 +28,7 @@ from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
+from batchrank.values import Tally
 
 _STORE = Path("batchrank.sqlite")
 
@@ -70,8 +72,8 @@ def status(
     typer.echo(f"model {printable(run.settings['model'])}, template {run.settings['template']}")
     for line in totals_lines(totals):
         typer.echo(line)
-    for reason in (run.summary or {}).get("reasons", []):
-        typer.echo(f"  {printable(reason)}")
+    for line in _summary_lines(run.summary) if run.summary else ():
+        typer.echo(line)
     for name, step in run.steps.items():
         typer.echo(f"{name}: {printable(step)}")
     for what, causes in (("failed", failed), ("no ranking", fell_back)):
@@ -79,8 +81,25 @@ def status(
             typer.echo(f"{what}, {printable(cause.reason)}: {cause.count:,}")
             for example in cause.examples:
                 typer.echo(f"  {printable(example)}")
-    if fell_back:
-        typer.echo("`batchrank run` with --retry-fallbacks asks these windows again")
+    for line in _advice(totals.tally):
+        typer.echo(line)
+
+
+def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """What a run's own summary told, beside counts and causes."""
+    lines = way_lines(summary)
+    lines += [f"  {printable(reason)}" for reason in summary["reasons"]]
+    lines += [f"    for example {printable(example)}" for example in summary["examples"]]
+    return lines
+
+
+def _advice(tally: Tally) -> list[str]:
+    lines = []
+    if tally.error:
+        lines.append("the same command asks windows without an answer again")
+    if tally.fallback:
+        lines.append("`batchrank run` with --retry-fallbacks asks windows that fell back again")
+    return lines
 
 
 def _ending(run: Run) -> str:

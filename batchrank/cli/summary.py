@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.running.night import End
@@ -30,10 +31,7 @@ def summary_lines(report: Report) -> list[str]:
             f"  the input since the last run: {changes.changed:,} changed or new lines, "
             f"{changes.gone:,} no longer there"
         )
-    if report.incremental:
-        lines.append(f"  built on an earlier ranking: {report.incremental:,} queries")
-    if report.reduced:
-        lines.append(f"  ranked without optional passes, for lack of time: {report.reduced:,}")
+    lines += way_lines(report.summary())
     lines.append(
         f"  spent: {counted(spent.calls, 'call')}, {spent.usage.prompt_tokens:,} prompt + "
         f"{spent.usage.completion_tokens:,} generated tokens, {duration(progress.seconds)}"
@@ -66,6 +64,22 @@ def summary_lines(report: Report) -> list[str]:
         lines.append("  nothing is lost: the same command goes on where this one stopped")
     elif report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")
+    return lines
+
+
+def way_lines(summary: Mapping[str, Any]) -> list[str]:
+    """How rankings came about, by a run's summary; servers where one of several may be to blame."""
+    lines = []
+    if incremental := summary["incremental"]:
+        lines.append(f"  built on an earlier ranking: {incremental:,} queries")
+    if reduced := summary["reduced"]:
+        lines.append(f"  ranked without optional passes, for lack of time: {reduced:,}")
+    servers: Mapping[str, Mapping[str, int]] = summary.get("servers", {})  # since version 0.1
+    if len(servers) > 1 and any(one["bad"] for one in servers.values()):
+        told = (
+            f"{printable(url)} {one['bad']:,} of {one['windows']:,}" for url, one in servers.items()
+        )
+        lines.append(f"  windows without a usable ranking by server: {', '.join(told)}")
     return lines
 
 

@@ -26,7 +26,10 @@ from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One window's outcome; `used` is the answer it was read from, `consulted` all it took."""
+    """One window's outcome; `used` is the answer it was read from, `consulted` all it took.
+
+    `endpoint` is the URL of the server that gave that answer just now, or failed to give one.
+    """
 
     window: Window
     permutation: Permutation
@@ -35,6 +38,7 @@ class Asked:
     consulted: tuple[StoredAnswer, ...]
     fault: str | None = None
     fault_kind: str | None = None
+    endpoint: str = field(default="", compare=False)
 
 
 STORED = "store"
@@ -46,7 +50,7 @@ class Spent:
     """What this process did: calls it paid for and calls it could save.
 
     `windows` are counted by how they ended and the URL of the server whose answer they were read
-    from: STORED where the store had it, NOBODY where none came.
+    from, or that failed last: STORED where the store had it, NOBODY where none was asked.
     """
 
     calls: int = 0
@@ -55,6 +59,17 @@ class Spent:
     retries: int = 0
     seconds: float = 0.0
     windows: Counter[tuple[Status, str]] = field(default_factory=Counter)
+
+    @property
+    def servers(self) -> dict[str, dict[str, int]]:
+        """By URL a server's `windows`, and those of them that were `bad`: unusable, unanswered."""
+        found: dict[str, dict[str, int]] = {}
+        for (status, source), count in sorted(self.windows.items()):
+            if source not in (STORED, NOBODY):
+                counts = found.setdefault(source, {"windows": 0, "bad": 0})
+                counts["windows"] += count
+                counts["bad"] += count * (status in (Status.FALLBACK, Status.ERROR))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,7 @@ class Asker:
         except PromptError as error:
             self._count_unsent(-1)
             outcome = unanswered(window, error.kind)
+            self.spent.windows[outcome.status, NOBODY] += 1
             return Asked(window, outcome, wanted, None, (), str(error), error.kind)
         used, second = None, None
         fault: ServerError | None = None
@@ -178,10 +194,10 @@ class Asker:
                     other = replace(other, status=Status.REPAIRED, notes=notes)
                 if used is None or other.status is not Status.FALLBACK:
                     used, outcome, fault = again, other, None
-        source = NOBODY if used is None else used.source or STORED
-        self.spent.windows[outcome.status, source] += 1
-        said = (str(fault), fault.kind) if fault is not None else (None, None)
-        return Asked(window, outcome, wanted, used, consulted, *said)
+        endpoint = used.source if used is not None else fault.endpoint if fault is not None else ""
+        self.spent.windows[outcome.status, endpoint or STORED] += 1
+        said, kind = (str(fault), fault.kind) if fault is not None else (None, None)
+        return Asked(window, outcome, wanted, used, consulted, said, kind, endpoint)
 
     async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""

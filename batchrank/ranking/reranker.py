@@ -173,6 +173,8 @@ def _log_trouble(number: int, asked: Asked) -> None:
     if status in (Status.OK, Status.REPAIRED):
         return
     told = {"window": number, "reason": asked.fault or ", ".join(asked.permutation.notes)}
+    if asked.endpoint:
+        told["endpoint"] = asked.endpoint
     if asked.used is not None:
         told["answer"] = asked.used.answer.text[:_ANSWER_CHARACTERS]
     _log.warning("window: %s, the prior order stands", status, extra=told)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from batchrank.errors import UsageError
@@ -13,6 +14,7 @@ from batchrank.formats.trec import read_qrels
 from batchrank.keys import short_hash
 from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import replay
+from batchrank.running.causes import failures
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
 from batchrank.store.records import Run, Totals
@@ -82,7 +84,7 @@ async def rejections(
             f"{failed} of {queries} queries ({failed / queries:.1%}) failed; --max-failed allows "
             f"{spec.max_failed:.1%}"
         )
-        found.append(Rejection(reason))
+        found.append(Rejection(reason, await _failed_lines(store, run)))
     if canaries is not None and (worse := await worse_canaries(store, run, canaries)):
         found.append(worse)
     if spec.min_overlap is not None and (out := await _out_of_line(store, run, spec.min_overlap)):
@@ -94,6 +96,14 @@ def is_hopeless(tally: Tally, max_fallback: float) -> bool:
     """Whether so nearly all of the first windows are unusable that going on would waste a night."""
     enough = tally.windows >= _HOPELESS_WINDOWS
     return enough and max_fallback < 1 and tally.bad >= _HOPELESS_SHARE * tally.windows
+
+
+async def _failed_lines(store: Store, run: Run) -> tuple[str, ...]:
+    """Up to three lines that failed: one of each of the most frequent reasons, then others."""
+    causes = await failures(store, run)
+    turns = zip_longest(*(cause.examples for cause in causes))
+    examples = (example for turn in turns for example in turn if example is not None)
+    return tuple(islice(examples, _EXAMPLES))
 
 
 async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ class Rates:
 class WindowCount:
     """Windows that ended as `status`, read from an answer of `source`.
 
-    `source` is a server's URL, `store` where the answer was there already, `none` where none came.
+    `source` is a server's URL, also of one that gave none; `store` where the answer was there
+    already, `none` where no server was asked.
     """
 
     status: Status

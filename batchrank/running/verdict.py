@@ -78,6 +78,7 @@ class Report:
             "input_changes": asdict(self.changes) if self.changes else None,
             "reduced": self.reduced,
             "incremental": self.incremental,
+            "servers": spent.servers,
             "calls": spent.calls,
             "calls_saved": spent.saved,
             "retries": spent.retries,

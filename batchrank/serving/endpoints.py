@@ -170,6 +170,7 @@ class Pool:
                     return await self._attempt(endpoint, prompt, call, self._timeout * growth)
                 except ServerError as error:
                     fault = error
+                    fault.endpoint = endpoint.url
                     _log.warning("call failed: %s", error, extra={"endpoint": endpoint.url})
             if not fault.retryable and not isinstance(fault, FatalServerError):
                 raise fault

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from batchrank.errors import UsageError
@@ -45,6 +46,29 @@ def test_servers_share_a_job_and_its_answers(source: Path, rows: list[Row]) -> N
         # What one server answered is not asked of another.
         code, said, again = run(source, *both(two.url), "--fresh")
         assert (code, again) == (0, rankings)
+
+
+def test_a_bad_server_among_several_is_told(source: Path, rows: list[Row]) -> None:
+    bad = judge(
+        rows, constraints=frozenset(), malformed_rate=1.0, malformed=("prose",), sound_trials=True
+    )
+    with serving(judge(rows, constraints=frozenset())) as good, serving(bad):
+        flags = (*both(good.url, bad.url), "--no-re-ask", "--max-fallback", 1)
+        code, said, _ = run(source, *flags, "--log-format", "json")
+    assert code == 0, said
+    lines = [orjson.loads(line) for line in said.splitlines()]
+    fell = [line for line in lines if line.get("window")]
+    assert {line["endpoint"] for line in fell} == {bad.url}
+    summary = orjson.loads(source.with_name("out.jsonl.summary.json").read_bytes())
+    counts = summary["servers"]
+    assert counts[good.url]["bad"] == 0
+    assert counts[bad.url] == {"windows": len(fell), "bad": len(fell)}
+    assert counts[good.url]["windows"] + len(fell) == 60
+    looked = batchrank("status", "--store", source.with_name("store.sqlite")).out.decode()
+    for shown in (said, looked):
+        assert "windows without a usable ranking by server: " in shown
+        assert f"{good.url} 0 of {60 - len(fell)}" in shown
+        assert f"{bad.url} {len(fell)} of {len(fell)}" in shown
 
 
 def test_different_models_are_refused_unless_they_are_said_to_be_equal(

@@ -33,8 +33,12 @@ def test_what_a_server_says_in_place_of_an_answer_is_shown(tmp_path: Path) -> No
     source = written(tmp_path / "in.jsonl", rows)
     # It keeps its context to itself, and has too little for the long documents.
     with serving(judge(rows, kind="openai", context=1000)) as server:
-        ended = Shell(tmp_path, server.url).run(source, "--max-doc-tokens", "800")
+        shell = Shell(tmp_path, server.url)
+        ended = shell.run(source, "--max-doc-tokens", "800")
     assert ended.code == 3, ended.err
+    looked = shell.look("status").out.decode()
+    assert "the same command asks windows without an answer again" in looked
+    assert "--retry-fallbacks" not in looked
     assert "windows without an answer, for example: The server answered 400: " in ended.err
     assert "context" in ended.err
     # What it says of a rejected run is about windows that really were bad.

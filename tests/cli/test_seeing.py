@@ -76,6 +76,7 @@ def test_status_counts_reasons_and_shows_examples(tmp_path: Path, rows: list[Row
     with serving(spoiled(rows, 1.0)) as server:
         shell = Shell(tmp_path, server.url)
         assert shell.run(source, "--no-re-ask").code == 3
+        assert "--retry-fallbacks" in shell.look("status").out.decode()
     said = shell.look("status").out.decode()
     assert "failed, json: 2\n  line 4: " in said
     assert "failed, duplicate: 1\n  line 6: " in said
@@ -85,6 +86,36 @@ def test_status_counts_reasons_and_shows_examples(tmp_path: Path, rows: list[Row
     assert [cause["count"] for cause in found["failures"]] == [2, 1]
     assert found["fallbacks"][0]["count"] == 9
     assert len(found["fallbacks"][0]["examples"]) == 3
+
+
+def test_a_rejection_for_failed_lines_shows_three(tmp_path: Path, rows: list[Row]) -> None:
+    lines: list[Row | bytes] = [*rows, b"{torn", b"{torn too", b"{and torn", rows[0] | {"n": 1}]
+    source = written(tmp_path / "in.jsonl", lines)
+    with serving(judge(rows)) as server:
+        shell = Shell(tmp_path, server.url)
+        ended = shell.run(source)
+    assert ended.code == 3
+    summary = orjson.loads((tmp_path / "in.ranked.jsonl.summary.json").read_bytes())
+    assert [example[:8] for example in summary["examples"]] == ["line 4: ", "line 7: ", "line 5: "]
+    looked = shell.look("status").out.decode()
+    for example in summary["examples"]:
+        assert f"for example {example}" in ended.err
+        assert f"for example {example}" in looked
+    assert "--retry-fallbacks" not in looked
+
+
+def test_status_shows_what_any_gate_showed(tmp_path: Path, rows: list[Row]) -> None:
+    source = written(tmp_path / "in.jsonl", rows)
+    qrels = tmp_path / "qrels"
+    first = [f"{row['query']['qid']} 0 {row['candidates'][0]['docid']} 1\n" for row in rows]
+    qrels.write_text("".join(first))
+    with serving(judge(rows)) as server:
+        shell = Shell(tmp_path, server.url)
+        ended = shell.run(source, "--gate-qrels", qrels, "--json")
+    assert ended.code == 3, ended.err
+    assert len(ended.json["examples"]) == 3
+    looked = shell.look("status").out.decode()
+    assert all(f"for example {example}\n" in looked for example in ended.json["examples"])
 
 
 def test_fallbacks_are_asked_again_on_request_and_nothing_else(
