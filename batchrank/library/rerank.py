@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from batchrank.formats.rows import Row
 from batchrank.formats.sources.source import Source
 from batchrank.library.feed import Feed
 from batchrank.library.requests import Requests
+from batchrank.measuring.scratch import scratch_folder
 from batchrank.running.results import make_row
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
@@ -73,9 +73,10 @@ async def rerank_stream(
     kept = spec.model_dump(exclude_unset=True, by_alias=True) if spec is not None else {}
     async with AsyncExitStack() as stack:
         if "store" not in kept | given:
-            folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="batchrank-")
-            stack.push_async_callback(asyncio.to_thread, folder.cleanup)
-            given["store"] = Path(folder.name) / "store.sqlite"
+            scratch = scratch_folder()
+            folder = await asyncio.to_thread(scratch.__enter__)
+            stack.push_async_callback(asyncio.to_thread, scratch.__exit__, None, None, None)
+            given["store"] = folder / "store.sqlite"
         rows = _rows(requests, make_spec(kept | given))
         stack.push_async_callback(rows.aclose)
         async for row in rows:
