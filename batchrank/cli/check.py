@@ -27,7 +27,7 @@ from batchrank.values import Request
 
 _NO_MATTER = frozenset(
     (
-        *("output", "output_format", "store", "wait_for_lock", "log_format"),
+        *("output", "output_format", "wait_for_lock", "log_format"),
         *("dashboard", "dashboard_address", "metrics_port", "metrics_textfile"),
         *("max_failed", "gate_qrels", "min_overlap"),
     )
@@ -138,7 +138,9 @@ def _lines(spec: JobSpec, findings: Findings) -> list[str]:
     if findings.forecast and findings.outlook and findings.end:
         found = findings.forecast
         lines.append(
-            f"job         {found.queries:,} queries, {found.calls:,} calls, "
+            f"job         {found.queries:,} queries, "
+            + (f"{found.known:,} of them ranked already, " if found.known else "")
+            + f"{found.calls:,} calls, "
             + (f"{found.pairs:,} pairs of query and document, " if found.pairs else "")
             + f"{found.prompt_tokens:,} prompt tokens: about "
             f"{duration(findings.outlook.hours * 3600)}"

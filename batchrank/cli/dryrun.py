@@ -14,6 +14,7 @@ from batchrank.clock import SystemClock
 from batchrank.formats.wording import duration
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast
+from batchrank.running.known import known_lines
 from batchrank.running.night import End
 from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.preflight import Profile
@@ -24,8 +25,10 @@ from batchrank.store.store import Store
 from batchrank.values import Form
 
 
-def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
-    """Print queries, windows, calls and estimated tokens."""
+def dry_run(
+    spec: JobSpec, source: str, *, fresh: bool, retry_fallbacks: bool, as_json: bool
+) -> None:
+    """Print queries, windows, calls and estimated tokens of a run with these flags."""
     templates = load_templates(spec)
     # No server is asked: windows as wished for, answers in the form that costs most of those
     # that are likely, tokens by the plain estimate.
@@ -41,12 +44,16 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
         token_ratio=1.0,
     )
     now = SystemClock().wall()
-    found, end, outlook = run_loop(_looked_ahead(Job(spec, templates, profile), source, now))
+    job = Job(spec, templates, profile)
+    work = _looked_ahead(job, source, now, fresh=fresh, again=retry_fallbacks)
+    found, end, outlook = run_loop(work)
     if as_json:
         told = asdict(outlook) if outlook else None
         print_json({**found.as_dict(), "night": asdict(end), "outlook": told})
         return
     typer.echo(f"queries            {found.queries:>14,}")
+    if found.known:
+        typer.echo(f"ranked already     {found.known:>14,}  (in {spec.store})")
     if found.failed:
         typer.echo(f"unusable lines     {found.failed:>14,}")
     typer.echo(f"windows            {found.windows:>14,}")
@@ -58,25 +65,31 @@ def dry_run(spec: JobSpec, source: str, *, as_json: bool) -> None:
         typer.echo("no model was asked; `batchrank doctor FILE` measures how long it takes")
     else:
         typer.echo(
-            f"at the pace of the last run in {spec.store} about {duration(outlook.hours * 3600)}, "
-            "less what the store already holds"
+            f"at the pace of the last run in {spec.store} about {duration(outlook.hours * 3600)}"
+            + (" for what is left" if found.known else "")
         )
     for line in night_lines(spec, end, outlook, now):
         typer.echo(line)
 
 
-async def _looked_ahead(job: Job, source: str, now: float) -> tuple[Forecast, End, Outlook | None]:
+async def _looked_ahead(
+    job: Job, source: str, now: float, *, fresh: bool, again: bool
+) -> tuple[Forecast, End, Outlook | None]:
     """The forecast, the end of a run, and the outlook at the pace of the last that asked."""
-    found = await forecast(job, source)
-    pace = key = None
+    pace = next_job = None
     if await asyncio.to_thread(job.spec.store.is_file):
         store = await Store.open(job.spec.store)
         try:
             pace = await last_pace(store)
             # The job that a run would go on with: that of the server as it was last.
-            if (known := await store.recall(job.spec.target())) is not None:
-                key = replace(job, profile=Profile.from_dict(known)).key
+            if (remembered := await store.recall(job.spec.target())) is not None:
+                next_job = replace(job, profile=Profile.from_dict(remembered))
         finally:
             await store.close()
-    end = await end_of_next(job.spec, key, now)
+    if next_job is None or fresh:
+        found = await forecast(job, source)
+    else:
+        async with known_lines(next_job, again=again) as known:
+            found = await forecast(job, source, known=known)
+    end = await end_of_next(job.spec, next_job.key if next_job else None, now)
     return found, end, await look_ahead(job, source, found, pace, end, now) if pace else None

@@ -132,7 +132,7 @@ def run(
     spec = tonight(job, {**flags, "input": queries, "format": format_}, date)
     path = input_of(spec)
     if dry:
-        dry_run(spec, path, as_json=as_json)
+        dry_run(spec, path, fresh=fresh, retry_fallbacks=retry_fallbacks, as_json=as_json)
         return
     source = source_of(spec, path)
     whole = spec.output or default_output(path, spec.output_format or "jsonl")

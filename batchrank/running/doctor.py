@@ -12,6 +12,7 @@ from batchrank.errors import NoServerError, ServerError
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.ranking.job import Job
 from batchrank.running.forecast import Forecast, forecast, pairs_in
+from batchrank.running.known import known_lines
 from batchrank.running.night import End
 from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.capacity import to_fill
@@ -84,7 +85,8 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
         found = None
         if source is not None:
             say("counting what the input takes")
-            found = await forecast(job, source, samples=2 * in_flight)
+            async with known_lines(job) as known:
+                found = await forecast(job, source, samples=2 * in_flight, known=known)
         prompts = found.samples if found and found.samples else _trial_prompts(job, in_flight)
         say(f"measuring with {len(prompts)} calls, {in_flight} at a time")
         try:

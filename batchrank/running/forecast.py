@@ -18,6 +18,7 @@ from batchrank.ranking.asker import Asked
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
 from batchrank.running.inputs import source_of
+from batchrank.running.known import KnownLines
 from batchrank.serving.slots import Priority
 from batchrank.values import ChatPrompt, Prompt, RerankPrompt, Status, Window
 
@@ -31,9 +32,13 @@ def _numbers() -> array[float]:
 
 @dataclass(slots=True)
 class Forecast:
-    """Counts of one input; tokens are estimates in the model's own tokens."""
+    """Counts of one input; tokens are estimates in the model's own tokens.
+
+    `known` of the queries are ranked already: windows and all that follows are those of the others.
+    """
 
     queries: int = 0
+    known: int = 0
     failed: int = 0
     windows: int = 0
     calls: int = 0
@@ -44,9 +49,10 @@ class Forecast:
     largest_prompt: int = 0
     samples: list[Prompt] = field(default_factory=list, repr=False)
     weights: array[float] = field(default_factory=_numbers, repr=False)
-    """Of each query."""
+    """Of each query that is left."""
+    known_weight: float = 0.0
     loads: array[float] = field(default_factory=_numbers, repr=False)
-    """Prompt tokens of each query."""
+    """Prompt tokens of each query that is left."""
 
     def as_dict(self) -> dict[str, int]:
         """The counts, for --json."""
@@ -103,8 +109,12 @@ def pairs_in(prompt: Prompt) -> int:
     return len(prompt.documents) if isinstance(prompt, RerankPrompt) else 0
 
 
-async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
-    """Count what ranking all of `source` takes, and keep its first `samples` prompts.
+async def forecast(
+    job: Job, source: str, *, samples: int = 0, known: KnownLines | None = None
+) -> Forecast:
+    """Count what ranking `source` takes, and keep the first `samples` prompts.
+
+    Lines that are `known` take nothing; None: none is.
 
     Nothing is known of later windows before earlier ones are answered, so equal windows can be told
     beforehand only among segments. Raises UsageError as `read_queries`.
@@ -116,18 +126,23 @@ async def forecast(job: Job, source: str, *, samples: int = 0) -> Forecast:
     holders: dict[int, bytes] = {}
     blocks = read_queries(source_of(job.spec, source), job.spec.limit)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:
-        for line in block:
+        digests = [line_digest(line.data) for line in block]
+        done = [False] * len(block) if known is None else await known.among(digests)
+        for line, digest, is_done in zip(block, digests, done, strict=True):
             try:
                 request = parse_request(line.data).request
             except LineError:
                 found.failed += 1
                 continue
             # As in a run: a qid belongs to its first line, whatever another one asks under it.
-            digest = line_digest(line.data)
             if holders.setdefault(short_hash(request.query.qid), digest) != digest:
                 found.failed += 1
                 continue
             found.queries += 1
+            if is_done:
+                found.known += 1
+                found.known_weight += request.weight
+                continue
             before = found.prompt_tokens
             try:
                 await reranker.rank(request, 0)

@@ -17,6 +17,7 @@ from batchrank.keys import line_digest, ranking_key, short_digest, short_hash
 from batchrank.ranking.ancestry import find_lineages
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import failed
+from batchrank.running.known import generation
 from batchrank.running.readerthread import in_daemon_thread
 from batchrank.running.redo import forget_fallbacks
 from batchrank.running.spool import Spool
@@ -93,8 +94,9 @@ class Intake:
         self._run = run
         self._order = order
         self._job = job
-        self._key = _generation(job, run)
-        self._reduced = _generation(order.reduced, run) if order.reduced else None
+        self._key = generation(job.key, run.fresh_since)
+        reduced = order.reduced
+        self._reduced = generation(reduced.key, run.fresh_since) if reduced else None
         self._selection = job.spec.selection
         self.unseen = UnseenKeys(job.spec.filter.keys if job.spec.filter else ())
         self._size: int | None = None
@@ -265,11 +267,6 @@ class Intake:
         self.warnings.update(self._selection.warnings(candidates, self._job.spec.deepest))
         self.unseen.look(candidates)
         return parsed.request
-
-
-def _generation(job: Job, run: Run) -> bytes:
-    """What the keys of a job's rankings start from: anew with each run that starts afresh."""
-    return job.key + (run.fresh_since.to_bytes(8, "big") if run.fresh_since else b"")
 
 
 def _claimed_qid(item: Known | Request | LineError) -> int:

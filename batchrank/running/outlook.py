@@ -32,12 +32,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Hours for all of an input, and what is done by the end of the night.
+    """Hours for what is left of an input, and what is done by the end of the night.
 
     `hours` and `seconds_left` are without quiet hours; with them it is done at `done_at`, in
     seconds since the epoch, None where that is more than a year ahead. `queries` and `weight` are
-    shares from 0 to 1; `fitting` are settings with which all would be done. Without a deadline all
-    is done, and nothing needs to fit.
+    shares from 0 to 1, what is known counts as done; `fitting` are settings with which all would be
+    done. Without a deadline all is done, and nothing needs to fit.
     """
 
     hours: float
@@ -53,8 +53,7 @@ async def look_ahead(
 ) -> Outlook:
     """What becomes of `source`, of which `found` is the forecast, at `pace` prompt tokens a second.
 
-    `end` is that of a run that begins `now`. Time goes with the tokens of prompts. Nothing is known
-    of what the store already holds.
+    `end` is that of a run that begins `now`. Time goes with the tokens of prompts.
     """
     seconds = found.prompt_tokens / pace
     left, hours = end.seconds, job.spec.hours_of_quiet
@@ -67,10 +66,12 @@ async def look_ahead(
     queries, weight = _done(found, pace * left)
     fitting = []
     if source != "-":  # a pipe has been read
+        # Other settings are another job, of which nothing is known yet.
+        whole = seconds * found.queries / max(1, len(found.loads))
         own = await forecast(_sampled(job, job.spec), source)
         for flags, spec in _cheaper(job.spec):
             other = await forecast(_sampled(job, spec), source)
-            needed = seconds * other.prompt_tokens / max(1, own.prompt_tokens)
+            needed = whole * other.prompt_tokens / max(1, own.prompt_tokens)
             if needed <= left:
                 fitting.append(Choice(flags, needed / 3600))
     return replace(outlook, queries=queries, weight=weight, fitting=tuple(fitting))
@@ -105,8 +106,9 @@ def _done(found: Forecast, tokens: float) -> tuple[float, float]:
             break
         done += 1
         weight += found.weights[place]
-    total = sum(found.weights)
-    return done / max(1, len(order)), weight / total if total else 1.0
+    total = found.known_weight + sum(found.weights)
+    shares = (found.known + done) / max(1, found.known + len(order))
+    return shares, (found.known_weight + weight) / total if total else 1.0
 
 
 def _sampled(job: Job, spec: JobSpec) -> Job:

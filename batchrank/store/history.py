@@ -53,6 +53,12 @@ async def last_night(store: Store, job_key: bytes) -> tuple[float, float] | None
     return (rows[0][0], rows[0][1]) if rows else None
 
 
+async def fresh_since(store: Store, job_key: bytes) -> int:
+    """The run from which on a job's rankings count; 0 for all, as of a job that is not known."""
+    rows = await store.select("SELECT fresh_since FROM jobs WHERE key = ?", (job_key,))
+    return int(rows[0][0]) if rows else 0
+
+
 async def finish_reading(store: Store, run: int, lines: int) -> None:
     """Record that all of a run's input was read, however it will end."""
     await store.write_rows("UPDATE runs SET lines = ? WHERE id = ?", [(lines, run)])

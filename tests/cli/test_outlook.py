@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +78,33 @@ def test_cheaper_settings_are_named_where_they_fit(
     assert "all would fit with --passes forward --merge-passes forward: about" in said
     assert "all would fit with --depth 50: about" in said
     assert "all would fit with --depth 20: about" in said
+
+
+def test_what_the_store_has_done_counts_as_done(
+    shell: Shell, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchrank.cli.dryrun.last_pace", _thousand_a_second)
+    whole = json.loads(dry(shell, source))
+    assert shell.run(source, "--limit", "6").code == 0
+    asked = json.loads(dry(shell, source))
+    assert (whole["known"], asked["known"], asked["queries"]) == (0, 6, 10)
+    assert asked["prompt_tokens"] == pytest.approx(0.4 * whole["prompt_tokens"], rel=0.1)
+    fresh = json.loads(dry(shell, source, "--fresh"))
+    assert (fresh["known"], fresh["calls"]) == (0, whole["calls"])
+
+    # Time for half of what is left: of four queries the heavy one and another.
+    night = ("--time-limit", f"{asked['prompt_tokens'] / 1000 * 0.6:.3f}s")
+    outlook = json.loads(dry(shell, source, *night))["outlook"]
+    assert (outlook["queries"], outlook["weight"]) == (0.8, pytest.approx(16 / 18))
+    said = dry(shell, source, *night, text=True)
+    assert "80% of the queries will be done, 89% of their weight" in said
+
+    told = batchrank("doctor", source, "--window-size", "6", "--base-url", shell.url, "--json")
+    assert told.json["forecast"]["known"] == 0
+    told = shell.look("doctor", source, "--window-size", "6", "--base-url", shell.url, "--json")
+    assert told.json["forecast"]["known"] == 6
+    said = shell.look("doctor", source, "--window-size", "6", "--base-url", shell.url).out.decode()
+    assert "10 queries, 6 of them ranked already, " in said
 
 
 async def _thousand_a_second(_: object) -> float:
