@@ -12,7 +12,7 @@ from batchrank.running.stopping import Stopping
 from batchrank.spec.deadline import Night, next_deadline, parse_clock, parse_duration
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.wall import told
-from batchrank.store.history import last_night
+from batchrank.store.history import open_nights
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Store
 
@@ -46,10 +46,16 @@ async def hold_lock(
             return
 
 
-async def night_before(store: Store, job: bytes) -> Night | None:
-    """The night of the job with key `job` that left work, where none was finished since."""
-    found = await last_night(store, job)
-    return Night(*found) if found else None
+async def night_before(store: Store, job: bytes, spec: JobSpec) -> Night | None:
+    """The last night of the job with key `job` that left work, where none was finished since.
+
+    Of those with the deadline of `spec`: a run by hand with another one leaves a night what it was.
+    """
+    if spec.deadline is None:
+        return None
+    clock = parse_clock(spec.deadline)
+    nights = (Night(*found) for found in await open_nights(store, job))
+    return next((night for night in nights if night.ends_at(clock)), None)
 
 
 @dataclass(frozen=True, slots=True)

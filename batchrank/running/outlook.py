@@ -90,7 +90,7 @@ async def end_of_next(spec: JobSpec, job: bytes | None, now: float) -> End:
     ):
         store = await Store.open(spec.store)
         try:
-            last = await night_before(store, job)
+            last = await night_before(store, job, spec)
         finally:
             await store.close()
     return end_of(spec, now, now, last)

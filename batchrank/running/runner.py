@@ -205,7 +205,7 @@ class Runner:
 
     async def _set_end(self, job: Job | None) -> float | None:
         """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
-        last = None if job is None else await night_before(self._store, job.key)
+        last = None if job is None else await night_before(self._store, job.key, self._spec)
         end = self._time.set_end(last)
         if job is None and end.note is not None:
             self._say(f"warning: {end.note}")

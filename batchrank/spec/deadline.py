@@ -62,6 +62,10 @@ class Night:
         over = min(begun + _DAY, deadline + _AFTERWARDS)
         return moment_of(over.date(), over.time())
 
+    def ends_at(self, clock: time) -> bool:
+        """Whether its deadline was at this time of day."""
+        return moment_of(local(self.deadline).date(), clock) == self.deadline
+
 
 def next_deadline(clock: time, now: float, last: Night | None) -> float:
     """When `clock` is next, as seconds since the epoch; in the past where the night is over.
@@ -69,11 +73,7 @@ def next_deadline(clock: time, now: float, last: Night | None) -> float:
     A deadline belongs to the night it was set for. Where the last night of the job ended at the
     same time of day and the next has not begun, this is that night still.
     """
-    if (
-        last is not None
-        and last.deadline <= now < last.over
-        and moment_of(local(last.deadline).date(), clock) == last.deadline
-    ):
+    if last is not None and last.deadline <= now < last.over and last.ends_at(clock):
         return last.deadline
     today = local(now).date()
     for day in (today, today + timedelta(days=1)):

@@ -37,20 +37,20 @@ class Changes:
     """There before, and their qid is no longer."""
 
 
-async def last_night(store: Store, job_key: bytes) -> tuple[float, float] | None:
-    """When the last night of a job that left work began, and its deadline (since the epoch).
+async def open_nights(store: Store, job_key: bytes) -> list[tuple[float, float]]:
+    """When the nights of a job that left work began, and their deadlines; the latest first.
 
-    A run in between that had no deadline, or that failed, does not end it; one that came to a
-    verdict does.
+    Moments are seconds since the epoch. Runs without a deadline are of no night; a run that came to
+    a verdict ended all that were before it.
     """
-    rows = await store.select(
-        "SELECT (SELECT min(started) FROM runs WHERE job = last.job AND deadline = last.deadline), "
-        "deadline FROM (SELECT * FROM runs WHERE job = (SELECT id FROM jobs WHERE key = ?) "
-        "AND (deadline IS NOT NULL OR exit IN (0, 3)) ORDER BY id DESC LIMIT 1) AS last "
-        "WHERE deadline IS NOT NULL AND (exit IS NULL OR exit NOT IN (0, 3))",
+    return await store.select(
+        "SELECT (SELECT min(started) FROM runs AS other "
+        "WHERE other.job = runs.job AND other.deadline = runs.deadline), deadline FROM runs "
+        "WHERE job = (SELECT id FROM jobs WHERE key = ?) AND deadline IS NOT NULL AND id > "
+        "ifnull((SELECT max(id) FROM runs AS other WHERE other.job = runs.job AND exit IN (0, 3)), "
+        "0) GROUP BY deadline ORDER BY max(id) DESC",
         (job_key,),
     )
-    return (rows[0][0], rows[0][1]) if rows else None
 
 
 async def fresh_since(store: Store, job_key: bytes) -> int:
@@ -80,14 +80,15 @@ async def left_out(store: Store, run: Run, qids: Iterable[int]) -> set[int]:
 async def changes(store: Store, run: Run) -> Changes | None:
     """What is new in a run's input, by its raw lines, whatever became of them.
 
-    None where no earlier run of the job read it to its end, or the last that did is not known by
-    its lines any more.
+    Compared with the last run of an input of the same name, or with the last of any where there is
+    none: many have the date in it. None where no earlier run of the job read its input to the end,
+    or the last that did is not known by its lines any more.
     """
     rows = await store.select(
         "SELECT id, lines = (SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
-        "WHERE job = ? AND input = ? AND shard IS ? AND id < ? AND lines IS NOT NULL "
-        "ORDER BY id DESC LIMIT 1",
-        (run.job, run.input, run.shard, run.id),
+        "WHERE job = ? AND shard IS ? AND id < ? AND lines IS NOT NULL "
+        "ORDER BY input = ? DESC, id DESC LIMIT 1",
+        (run.job, run.shard, run.id, run.input),
     )
     if not rows or not rows[0][1]:
         return None

@@ -124,9 +124,13 @@ def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
     # Half of the queries fit into the hour that is left at most, at 10 minutes a window.
     monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * 10 * MINUTE)
     assert one_at_a_time(shell, source, "--deadline", deadline).code == 75
+    now += 60 * MINUTE
+    # By hand and with another deadline: it leaves the night what it was.
+    by_hand = time.strftime("%H:%M", time.localtime(now + 60 * MINUTE))
+    assert one_at_a_time(shell, source, "--deadline", by_hand).code == 75
     asked = len(server.calls)
 
-    now += 3 * 60 * MINUTE
+    now += 2 * 60 * MINUTE
     again = one_at_a_time(shell, source, "--deadline", deadline)
     assert again.code == 75, again.err
     assert len(server.calls) == asked
@@ -348,6 +352,11 @@ def test_changed_and_missing_lines_are_told(shell: Shell, source: Path, rows: li
     found = shell.run(source)
     assert found.code == 0
     assert "the input since the last run: 2 changed or new lines, 2 no longer there" in found.err
+    assert "the input since the last run" not in shell.run(source).err
+    # The next night's file has another name, and is compared all the same.
+    tomorrow = written(source.with_name("log-2026-12-01.jsonl"), [*changed[:-1], rows[-1]])
+    found = shell.run(tomorrow)
+    assert "the input since the last run: 1 changed or new lines, 1 no longer there" in found.err
     assert "the input since the last run" not in shell.run(source).err
 
 

@@ -11,8 +11,8 @@ from batchrank.store.history import (
     failed_queries,
     finish_reading,
     last_accepted,
-    last_night,
     left_out,
+    open_nights,
     pairs,
 )
 from batchrank.store.records import Line, Run
@@ -110,21 +110,24 @@ async def test_rankings_are_compared_by_qid_with_the_last_accepted_run(store: St
 
 
 async def test_a_night_lasts_from_its_first_run_to_its_deadline(store: Store) -> None:
-    assert await last_night(store, JOB) is None
+    assert await open_nights(store, JOB) == []
     first = await begin(store, deadline=100.0)
     again = await begin(store, deadline=100.0)
-    assert await last_night(store, JOB) == (first.started, 100.0)
+    assert await open_nights(store, JOB) == [(first.started, 100.0)]
     await store.end_run(again.id, 75, {})
-    assert await last_night(store, JOB) == (first.started, 100.0)
+    assert await open_nights(store, JOB) == [(first.started, 100.0)]
     # What failed, or had no deadline, is no end of the night.
     failed = await begin(store, deadline=100.0)
     await store.end_run(failed.id, 1, {})
     by_hand = await begin(store)
     await store.end_run(by_hand.id, 75, {})
-    assert await last_night(store, JOB) == (first.started, 100.0)
+    assert await open_nights(store, JOB) == [(first.started, 100.0)]
+    other = await begin(store, deadline=70.0)
+    await store.end_run(other.id, 75, {})
+    assert await open_nights(store, JOB) == [(other.started, 70.0), (first.started, 100.0)]
     done = await begin(store, deadline=100.0)
     await store.end_run(done.id, 0, {})
-    assert await last_night(store, JOB) is None
+    assert await open_nights(store, JOB) == []
 
 
 async def test_failed_queries_come_in_order_however_many(store: Store) -> None:
