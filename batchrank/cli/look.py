@@ -88,8 +88,8 @@ def status(
 def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
     """What a run's own summary told, beside counts and causes."""
     lines = way_lines(summary)
-    lines += [f"  {printable(reason)}" for reason in summary["reasons"]]
-    lines += [f"    for example {printable(example)}" for example in summary["examples"]]
+    lines += [f"  {printable(reason)}" for reason in summary.get("reasons", [])]
+    lines += [f"    for example {printable(example)}" for example in summary.get("examples", [])]
     return lines
 
 

@@ -68,13 +68,16 @@ def summary_lines(report: Report) -> list[str]:
 
 
 def way_lines(summary: Mapping[str, Any]) -> list[str]:
-    """How rankings came about, by a run's summary; servers where one of several may be to blame."""
+    """How rankings came about, by a run's summary; servers where one of several may be to blame.
+
+    A summary of joined parts, or of an older version, does not tell all of it.
+    """
     lines = []
-    if incremental := summary["incremental"]:
+    if incremental := summary.get("incremental"):
         lines.append(f"  built on an earlier ranking: {incremental:,} queries")
-    if reduced := summary["reduced"]:
+    if reduced := summary.get("reduced"):
         lines.append(f"  ranked without optional passes, for lack of time: {reduced:,}")
-    servers: Mapping[str, Mapping[str, int]] = summary.get("servers", {})  # since version 0.1
+    servers: Mapping[str, Mapping[str, int]] = summary.get("servers", {})
     if len(servers) > 1 and any(one["bad"] for one in servers.values()):
         told = (
             f"{printable(url)} {one['bad']:,} of {one['windows']:,}" for url, one in servers.items()
