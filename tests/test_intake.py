@@ -38,14 +38,19 @@ class Night:
         self.store = store
 
     async def run(
-        self, *lines: bytes, limit: int | None = None, job: Job = JOB, fresh: bool = False
+        self,
+        *lines: bytes,
+        limit: int | None = None,
+        job: Job = JOB,
+        fresh: bool = False,
+        order: Order | None = None,
     ) -> tuple[Run, Intake, list[NewQuery]]:
         """Begin a run over these lines and take all of them in."""
         _write(self.source, lines)
         run = await self.store.begin_run(
             job.key, job.settings, str(self.source), "out", fresh=fresh
         )
-        intake = Intake(Source(str(self.source)), limit, self.store, run, job, Order())
+        intake = Intake(Source(str(self.source)), limit, self.store, run, job, order or Order())
         return run, intake, [new async for block in intake.blocks() for new in block]
 
     async def finish(self, run: Run, new: Sequence[NewQuery], *, retry: bool = False) -> None:
@@ -74,6 +79,18 @@ async def night(tmp_path: Path) -> AsyncIterator[Night]:
 def qids(new: Sequence[NewQuery]) -> list[str]:
     """Whose queries are left to be ranked."""
     return [query.request.query.qid for query in new]
+
+
+@pytest.mark.parametrize("by_urgency", [False, True])
+async def test_what_was_read_and_not_begun_is_left(night: Night, by_urgency: bool) -> None:
+    """Lines that need no ranking, and a second time the same line, are not among it."""
+    order = Order(by_urgency=by_urgency)
+    run, _, new = await night.run(line("a"))
+    await night.finish(run, new)
+    _, intake, new = await night.run(
+        line("a"), line("b"), b"{", line("c"), line("b"), line("c", "x", "y"), order=order
+    )
+    assert (intake.lines, intake.left, len(new)) == (6, 2, 2)
 
 
 async def test_new_queries_come_in_input_order_and_get_their_lines(night: Night) -> None:

@@ -16,7 +16,7 @@ from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import read_status, status_path, write_status
 from batchrank.running.trace import Done, Trace
 from batchrank.spec.jobspec import JobSpec
-from batchrank.values import QueryStatus, Status
+from batchrank.values import QueryStatus, RankedQuery, Status
 from scripts.judge import JudgeServer
 from tests.cli.running import judge, requests, written
 from tests.snapshots import SNAPSHOT
@@ -70,6 +70,32 @@ async def test_a_run_draws_what_it_did(tmp_path: Path) -> None:
     assert latest.top[0].docid == f"{latest.qid}-d{latest.top[0].was}"
     assert latest.risen == sum(move.was > 10 for move in latest.top)
     assert await asyncio.to_thread(read_status, tmp_path / "store.sqlite") == last
+
+
+@pytest.mark.parametrize("settings", [{}, {"deadline": "23:59"}])
+async def test_as_it_runs_every_query_is_finished_or_open(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    """Read ahead or by urgency: what waits counts once, and is not done."""
+    seen: list[Snapshot] = []
+    async with judge(requests(queries=30, candidates=12)) as server:
+        runner = _runner(tmp_path, server, seen, concurrency=2, **settings)
+        recorder = runner._recorder
+        drawn: list[Snapshot] = []
+        finished = recorder.finished
+
+        def note(ranked: RankedQuery, seconds: float) -> None:
+            drawn.append(recorder.snapshot(0))
+            finished(ranked, seconds)
+
+        recorder.finished = note  # type: ignore[method-assign]
+        await runner.run()
+    assert len(drawn) == 30
+    for number, one in enumerate(drawn):
+        assert (one.lines, one.finished) == (30, number)
+        assert 30 - number <= one.open <= 30, "those that just ended are open a moment longer"
+        assert one.share_done == pytest.approx((30 - one.open) / 30)
+        assert (one.seconds_left is None) == (number < 5)
 
 
 async def test_windows_are_counted_by_where_their_answers_came_from(tmp_path: Path) -> None:

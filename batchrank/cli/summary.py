@@ -57,8 +57,10 @@ def summary_lines(report: Report) -> list[str]:
     elif report.exit_code == 75:
         lines += [f"  stopped: {printable(reason)}" for reason in report.reasons]
         if (done := report.coverage) and done.lines:
+            failed = report.totals.queries.get(QueryStatus.FAILED, 0)
             lines.append(
-                f"  ranked so far: {done.done:,} of {done.lines:,} queries that were read"
+                f"  done so far: {done.done:,} of {done.lines:,} queries that were read"
+                + (f" ({failed:,} failed)" if failed else "")
                 + (f", {done.weight_done / done.weight:.0%} of the weight" if done.weight else "")
             )
         lines.append("  nothing is lost: the same command goes on where this one stopped")

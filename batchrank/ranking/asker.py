@@ -84,8 +84,22 @@ class Manner:
     re_ask: bool
 
 
+@dataclass(slots=True, eq=False)
+class _Flight:
+    """A request on its way, and how many windows wait for its answer."""
+
+    task: asyncio.Task[StoredAnswer]
+    waiting: int = 0
+
+
+class _Place:
+    """A window that is to be sent, until it is or turns out to need no call."""
+
+
 class Asker:
     """Answers windows from the store or the model; each exact request is asked once at a time.
+
+    A request that no window waits for any more is dropped, wherever it is.
 
     With `most_calls` a window that would need one call more raises BudgetSpentError.
     """
@@ -100,8 +114,9 @@ class Asker:
         self._manner = manner
         self._calls_left = most_calls
         self._is_stopping = False
-        self._flying: dict[bytes, asyncio.Task[StoredAnswer]] = {}
-        self._unsent = 0
+        self._flying: dict[bytes, _Flight] = {}
+        self._tasks: set[asyncio.Task[StoredAnswer]] = set()
+        self._unsent: set[_Place] = set()
         self._hungry = asyncio.Event()
         self._hungry.set()
 
@@ -121,13 +136,13 @@ class Asker:
 
     def abort(self) -> None:
         """Drop what is in flight."""
-        for flight in self._flying.values():
-            flight.cancel()
+        for task in self._tasks:
+            task.cancel()
 
     async def drain(self) -> None:
-        """Wait for what is in flight of queries that were given up."""
-        while self._flying:
-            await asyncio.wait(self._flying.values())
+        """Wait until nothing is on its way any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def ask_round(
         self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
@@ -139,11 +154,18 @@ class Asker:
         StoppedError where `stop` was called or the server is gone, StoreError where an answer can't
         be kept.
         """
-        self._count_unsent(len(windows))
-        outcomes = await asyncio.gather(
-            *(self._ask(place, window, texts, priority) for place, window in enumerate(windows)),
-            return_exceptions=True,
-        )
+        places = [_Place() for _ in windows]
+        self._queue(*places)
+        try:
+            outcomes = await asyncio.gather(
+                *(
+                    self._ask(number, window, texts, priority, place)
+                    for number, (window, place) in enumerate(zip(windows, places, strict=True))
+                ),
+                return_exceptions=True,
+            )
+        finally:
+            self._unqueue(*places)
         asked = []
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
@@ -152,23 +174,23 @@ class Asker:
         return asked
 
     async def _ask(
-        self, place: int, window: Window, texts: QueryTexts, priority: Priority
+        self, number: int, window: Window, texts: QueryTexts, priority: Priority, place: _Place
     ) -> Asked:
-        about_window(place)
+        about_window(number)
         way = self._manner.ways[window.stage]
         reader = way.reader
         wanted = reader.wanted(window)
         try:
             prompt = reader.prompt(texts, window, way.means)
         except PromptError as error:
-            self._count_unsent(-1)
+            self._unqueue(place)
             outcome = unanswered(window, error.kind)
             self.spent.windows[outcome.status, NOBODY] += 1
             return Asked(window, outcome, wanted, None, (), str(error), error.kind)
         used, second = None, None
         fault: ServerError | None = None
         try:
-            used = await self._answer(way, prompt, priority)
+            used = await self._answer(way, prompt, priority, place)
         except ServerError as error:
             fault = error
             outcome = unanswered(window, error.kind)
@@ -181,9 +203,9 @@ class Asker:
                     second = reader.second(texts, window, way.means, prompt, used.answer)
         consulted = () if used is None else (used,)
         if self._manner.re_ask and second is not None:
-            self._count_unsent(1)
+            self._queue(place)
             try:
-                again = await self._answer(way, second, priority)
+                again = await self._answer(way, second, priority, place)
             except ServerError:
                 pass  # what the first request came to stands, and says why
             else:
@@ -199,38 +221,50 @@ class Asker:
         said, kind = (str(fault), fault.kind) if fault is not None else (None, None)
         return Asked(window, outcome, wanted, used, consulted, said, kind, endpoint)
 
-    async def _answer(self, way: Way, prompt: Prompt, priority: Priority) -> StoredAnswer:
+    async def _answer(
+        self, way: Way, prompt: Prompt, priority: Priority, place: _Place
+    ) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""
         call = self._pool.encode(prompt)
         key = answer_key(self._manner.identity, way.means.template.digest, call.path, call.body)
         if (flight := self._flying.get(key)) is not None:
-            self._count_unsent(-1)
+            self._unqueue(place)
             self.spent.saved += 1
         else:
             # A task of its own: whoever else has joined gets the answer, also when the query that
             # asked first is given up.
-            flight = asyncio.create_task(self._find_or_call(key, prompt, call, priority))
-            self._flying[key] = flight
-            flight.add_done_callback(partial(self._land, key))
-        return await asyncio.shield(flight)
+            task = asyncio.create_task(self._find_or_call(key, prompt, call, priority, place))
+            flight = self._flying[key] = _Flight(task)
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._land, key, flight))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                del self._flying[key]  # who asks the same from now on must not join it
+                flight.task.cancel()
 
-    def _land(self, key: bytes, flight: asyncio.Task[StoredAnswer]) -> None:
-        del self._flying[key]
-        if not flight.cancelled():
-            flight.exception()  # nobody may be waiting for it any more
+    def _land(self, key: bytes, flight: _Flight, task: asyncio.Task[StoredAnswer]) -> None:
+        self._tasks.discard(task)
+        if self._flying.get(key) is flight:
+            del self._flying[key]
+        if not task.cancelled():
+            task.exception()  # nobody may be waiting for it any more
 
     async def _find_or_call(
-        self, key: bytes, prompt: Prompt, call: Call, priority: Priority
+        self, key: bytes, prompt: Prompt, call: Call, priority: Priority, place: _Place
     ) -> StoredAnswer:
         if (stored := await self._store.find_answer(key)) is not None:
-            self._count_unsent(-1)
+            self._unqueue(place)
             self.spent.saved += 1
             return stored
         if self._calls_left is not None:
             if not self._calls_left:
                 raise BudgetSpentError("the calls that were allowed are spent")
             self._calls_left -= 1
-        answer, source = await self._call(prompt, call, priority)
+        answer, source = await self._call(prompt, call, priority, place)
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
@@ -238,23 +272,31 @@ class Asker:
         number = await self._store.add_answer(key, self._run, answer)
         return StoredAnswer(number, answer, source)
 
-    async def _call(self, prompt: Prompt, call: Call, priority: Priority) -> tuple[Answer, str]:
+    async def _call(
+        self, prompt: Prompt, call: Call, priority: Priority, place: _Place
+    ) -> tuple[Answer, str]:
         """The model's answer, and the URL of the server that gave it."""
-        unsent, source = 1, ""
+        source = ""
 
         def sent(url: str) -> None:
-            nonlocal unsent, source
+            nonlocal source
+            self.spent.retries += bool(source)
             source = url
-            self._count_unsent(-unsent)
-            self.spent.retries += not unsent
-            unsent = 0
+            self._unqueue(place)
 
         return await self._pool.answer(prompt, call, priority, sent), source
 
-    def _count_unsent(self, change: int) -> None:
-        self._unsent += change
+    def _queue(self, *places: _Place) -> None:
+        self._unsent.update(places)
+        self._feed()
+
+    def _unqueue(self, *places: _Place) -> None:
+        self._unsent.difference_update(places)
+        self._feed()
+
+    def _feed(self) -> None:
         # While no server takes calls one window may wait: by its leaving is seen that one does.
-        if self._unsent < max(1, self._pool.capacity) or self._is_stopping:
+        if len(self._unsent) < max(1, self._pool.capacity) or self._is_stopping:
             self._hungry.set()
         else:
             self._hungry.clear()

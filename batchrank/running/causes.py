@@ -12,6 +12,8 @@ from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import Status
 
+TIMEOUT = "timeout"
+"""Why a query failed that was given up after `query_timeout`."""
 _EXAMPLES = 3
 _LOOKED_AT = 1000
 """Queries whose windows are read again to see why they fell back: the first of a run."""
@@ -43,7 +45,7 @@ async def failures(store: Store, run: Run) -> list[Cause]:
     causes: dict[str, Cause] = {}
     async for line, ranked in failed_queries(store, run.id):
         kind = ranked.error_kind or "unknown"
-        cause = Cause(kind, of_input=not ranked.tally.windows)
+        cause = Cause(kind, of_input=kind != TIMEOUT and not ranked.tally.windows)
         causes.setdefault(kind, cause).add(f"line {line}: {ranked.error}")
     return _ordered(causes.values())
 

@@ -85,7 +85,7 @@ class Intake:
         self.is_read = False
         self.warnings: Counter[str] = Counter()
         self.left = 0
-        """Queries that were read and not yet yielded, where they are not yielded as they come."""
+        """Queries that were read and are to be ranked, less those that the caller has begun."""
         self.repeats: dict[str, Any] | None = None
         """The summary of the run right before, where all lines are as they were in it."""
         self._source = source
@@ -133,7 +133,6 @@ class Intake:
             async for lines in waiting.by_urgency():
                 new = await asyncio.to_thread(self._fetched, lines, spool)
                 yield await self._with_lineage(new)
-                self.left -= len(lines)
 
     async def _registered(self) -> AsyncIterator[list[_Fresh]]:
         """The lines of each block that are to be ranked, in input order."""
@@ -172,7 +171,6 @@ class Intake:
                 turn = Turn.CANARY
             return Waiting(turn, -line.weight, line.position, *spool.add(fresh.data))
 
-        self.left += len(block)
         await waiting.add(await asyncio.to_thread(lambda: [kept(fresh) for fresh in block]))
 
     def _fetched(self, lines: list[Waiting], spool: Spool) -> list[NewQuery]:
@@ -244,6 +242,7 @@ class Intake:
             elif isinstance(item, Known):
                 self.known += 1
             else:
+                self.left += key not in fresh
                 fresh[key] = _Fresh(line, raw.data, item)
             lines.append(line)
         await asyncio.gather(

@@ -30,6 +30,8 @@ class Progress:
     finished: int = 0
     open: int = 0
     share_read: float | None = None
+    most_done: float = 0.0
+    """The largest share that was told as done so far."""
     in_flight: int = 0
     capacity: int = 0
     waits: str | None = None
@@ -57,10 +59,17 @@ class Progress:
 
     @property
     def share_done(self) -> float | None:
-        """The part of the input that is finished."""
+        """The part of the input that is finished, by bytes; never less than was told before.
+
+        As it is read on, lines that are longer or shorter than those before change the estimate.
+        """
         if self.share_read is None or not self.lines:
             return None
-        return self.share_read * (self.lines - self.open) / self.lines
+        return max(self.most_done, self.share_read * (self.lines - self.open) / self.lines)
+
+    def keep(self) -> None:
+        """Let the share that is done now be the least from now on."""
+        self.most_done = self.share_done or 0.0
 
     @property
     def told(self) -> str:

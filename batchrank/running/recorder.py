@@ -83,6 +83,7 @@ class Recorder:
             progress.known = self.intake.known
             progress.open = len(self._open) + self.intake.left
             progress.share_read = self.intake.share_read
+            progress.keep()
 
     def snapshot(
         self, store_bytes: int, *, exit_code: int | None = None, reasons: tuple[str, ...] = ()

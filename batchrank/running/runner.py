@@ -23,6 +23,7 @@ from batchrank.logs import about
 from batchrank.ranking.asker import Asker, Manner
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
+from batchrank.running.causes import TIMEOUT
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.inspection import as_document, inspected
 from batchrank.running.intake import Intake, NewQuery, Order
@@ -254,6 +255,7 @@ class Runner:
                         rerankers = await self._make_rerankers(session, job, run, intake)
                     task = group.create_task(self._rank(run, new, rerankers, next(sequence)))
                     self._queries.add(task)
+                    intake.left -= 1
                     task.add_done_callback(self._queries.discard)
                     task.add_done_callback(lambda _: room.release())
                     await asyncio.sleep(0)  # lets it say how many windows it brings
@@ -339,7 +341,7 @@ class Runner:
             self._count(ranked, self._time.pace.finish(started))
 
     async def _in_time(self, new: NewQuery, reranker: Reranker, sequence: int) -> RankedQuery:
-        """Rank a query, or give it up; its calls in flight are finished and kept all the same."""
+        """Rank a query, or give it up: what was answered is kept, what is in flight dropped."""
         seconds = self._spec.query_timeout
         try:
             async with self._time.at_most(seconds):
@@ -350,7 +352,7 @@ class Runner:
             )
             removed = self._selection.removed(new.request.candidates)
             left = without(new.request, removed)
-            return restored(failed(left, "timeout", late), new.request, removed)
+            return restored(failed(left, TIMEOUT, late), new.request, removed)
 
     def _settled(self, new: NewQuery) -> RankedQuery | None:
         return settled(new.request, self._spec.deepest, new.lineage, self._selection)

@@ -76,7 +76,7 @@ def test_the_heaviest_go_first_and_what_is_left_out_goes_first_next_time(
         "weight_done": sum(int(qid[1:]) for qid in heaviest),
         "weight": 46.0,
     }
-    assert f"ranked so far: {len(heaviest)} of 10 queries that were read, " in first.err
+    assert f"done so far: {len(heaviest)} of 10 queries that were read, " in first.err
     assert not (shell.folder / "in.ranked.jsonl").exists()
 
     # New queries that weigh more come in; those that were left out still go before them.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchrank.cli.talk import Talk
 from batchrank.running.progress import Progress
@@ -35,6 +37,53 @@ def test_it_has_nothing_new_to_say_while_it_waits_for_the_end_of_quiet_hours(
             until = 1_800_003_000.0 if second < 3000 else None
             talk.tick(replace(SNAPSHOT, seconds=float(second), quiet_until=until))
     assert len(capsys.readouterr().err.splitlines()) == 10
+
+
+@given(
+    blocks=st.lists(st.tuples(st.integers(1, 256), st.integers(1, 9)), min_size=1, max_size=5),
+    ahead=st.booleans(),
+    slots=st.integers(1, 300),
+    data=st.data(),
+)
+def test_what_is_done_grows_from_0_to_1(
+    blocks: list[tuple[int, int]], ahead: bool, slots: int, data: st.DataObject
+) -> None:
+    """However lines are read ahead, begun and finished, and however long they are."""
+    size = sum(lines * length for lines, length in blocks)
+    read = left = begun = 0
+    progress = Progress(started=0.0)
+    told: list[float] = []
+
+    def tell() -> None:
+        progress.open, progress.share_read = left + begun, read / size
+        progress.keep()
+        assert progress.share_done is not None
+        assert (progress.seconds_left or 0.0) >= 0
+        told.append(progress.share_done)
+
+    for number, (lines, length) in enumerate(blocks):
+        progress.lines, read, left = progress.lines + lines, read + lines * length, left + lines
+        tell()
+        while left + begun and not (ahead and number < len(blocks) - 1):
+            new = min(left, slots - begun)
+            left, begun = left - new, begun + new
+            tell()
+            ended = data.draw(st.integers(1, begun))
+            begun, progress.finished = begun - ended, progress.finished + ended
+            progress.now += ended
+            tell()
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("known", "finished", "open_"), [(0, 40, 160), (100, 20, 80)])
+def test_what_is_left_is_told_by_what_this_run_did(known: int, finished: int, open_: int) -> None:
+    """At one query a second: as many seconds as queries, begun or not."""
+    progress = Progress(
+        started=0.0, now=float(finished), lines=200, known=known, finished=finished, open=open_,
+        share_read=1.0,
+    )  # fmt: skip
+    assert progress.seconds_left == pytest.approx(open_)
 
 
 def test_quiet_hours_are_no_time_at_work() -> None:
