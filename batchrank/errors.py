@@ -7,6 +7,7 @@
     ├── StoreError                 exit 1, the SQLite store is corrupt, foreign, read-only or full
     │   └── StoreInUseError        exit 1, another runner holds it
     ├── DiskError                  exit 1, the output can't be written
+    ├── FilesError                 exit 1, no more files may be opened
     ├── TargetError                exit 1, the place to publish to is unreachable or too full
     ├── NoServerError              exit 4, no usable model server at the start
     │   └── UnfitServerError       exit 4, one that is there can't do what this job asks of it
@@ -28,6 +29,8 @@ returns when the error ends it. Messages are whole sentences a user can act on.
 """
 
 from __future__ import annotations
+
+import errno
 
 
 class BatchrankError(Exception):
@@ -72,6 +75,27 @@ class StoreInUseError(StoreError):
 
 class DiskError(BatchrankError):
     """The output can't be written; the previous output is untouched."""
+
+
+class FilesError(BatchrankError):
+    """No more files may be opened: nobody's fault but that of a limit."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this process may open no more files: raise the limit (ulimit -n 4096, LimitNOFILE= in "
+            "a unit), or use a smaller --concurrency, and run the same command again"
+        )
+
+    @classmethod
+    def is_behind(cls, error: BaseException | None) -> bool:
+        """Whether that is what `error`, or what it came of, is about."""
+        while error is not None:
+            if isinstance(error, cls):
+                return True
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                return True
+            error = error.__cause__ or error.__context__
+        return False
 
 
 class TargetError(BatchrankError):

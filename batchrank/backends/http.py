@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import os
 import re
@@ -22,7 +21,7 @@ from batchrank.backends.loose import Json, excerpt
 from batchrank.errors import (
     BadResponseError,
     FatalServerError,
-    StoppedError,
+    FilesError,
     UnavailableError,
     UsageError,
 )
@@ -159,12 +158,9 @@ class Http:
                 f"The certificate of {self.url} can't be trusted: {excerpt(str(error))}"
             ) from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
-            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            if FilesError.is_behind(error):
                 # Not the server's fault: to try again, or elsewhere, would end the same.
-                raise StoppedError(
-                    "this process may open no more files: raise the limit (ulimit -n), or use a "
-                    "smaller --concurrency"
-                ) from error
+                raise FilesError from error
             if isinstance(error, aiohttp.ClientConnectorError):
                 raise UnavailableError(
                     f"{self.url} can't be reached: {_reason(error.os_error)}.", unreached=True

@@ -17,7 +17,7 @@ from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
 from batchrank.cli.streams import fill_descriptors
-from batchrank.errors import BatchrankError, StoppedError, UsageError
+from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
 from batchrank.formats.wording import one_line, quoted
 from batchrank.version import __version__
@@ -95,15 +95,22 @@ def run_app() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BatchrankError as error:
-        code = _failed(str(error), error.exit_code)
+        told = FilesError() if FilesError.is_behind(error) else error
+        code = _failed(str(told), told.exit_code)
     except TyperException as error:
         code = _failed(error.format_message(), UsageError.exit_code)
     except OSError as error:
-        what = _stdout_failed() if error.filename is None else quoted(error.filename)
-        code = _failed(f"{what}: {error.strerror or error}", BatchrankError.exit_code)
+        code = _failed(_os_failed(error), BatchrankError.exit_code)
     if code == _INTERRUPTED:
         code = _failed("interrupted", StoppedError.exit_code)
     sys.exit(code)
+
+
+def _os_failed(error: OSError) -> str:
+    if FilesError.is_behind(error):
+        return str(FilesError())
+    what = _stdout_failed() if error.filename is None else quoted(error.filename)
+    return f"{what}: {error.strerror or error}"
 
 
 def _stdout_failed() -> str:

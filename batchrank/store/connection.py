@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from batchrank.errors import StoreError, UsageError
+from batchrank.errors import FilesError, StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 _MAGIC = b"SQLite format 3\x00"
@@ -25,6 +25,8 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
+        if _is_out_of_files(error):
+            raise FilesError from error
         text = str(error).lower()
         if "full" in text or "no space" in text:
             remedy = "free space on its disk and run the same command again; nothing is lost"
@@ -42,6 +44,16 @@ def store_errors(path: Path) -> Iterator[None]:
         else:
             remedy = "run the same command again; what was committed is kept"
         raise StoreError(f"store {path}: {error}; {remedy}") from error
+
+
+def _is_out_of_files(error: Exception) -> bool:
+    """Whether no more files may be opened, which SQLite does not tell: one is tried."""
+    if "unable to open" in str(error):
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as refused:
+            error = refused
+    return FilesError.is_behind(error)
 
 
 async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:

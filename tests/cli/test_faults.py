@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import shutil
 import signal
@@ -168,6 +169,36 @@ def test_who_waits_for_the_lock_takes_the_finished_result(
     assert len(rows_of(output)) == 3
 
 
+@pytest.mark.parametrize("limit", [10, 14, 20])
+def test_too_few_descriptors_are_told_with_the_remedy(
+    source: Path, tmp_path: Path, limit: int
+) -> None:
+    starved = subprocess.run(
+        [sys.executable, "-m", "batchrank", "run", source, "--store", tmp_path / "s.sqlite"],
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (limit, limit)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (starved.returncode, len(starved.stderr.splitlines())) == (1, 1), starved.stderr
+    assert "ulimit -n" in starved.stderr
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("place", ["formats.opening.Path.open", "store.lock.os.open"])
+def test_wherever_descriptors_run_out_the_remedy_is_told(
+    shell: Shell, source: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: int
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(error, "Too many open files", str(source))
+
+    monkeypatch.setattr(f"batchrank.{place}", full)
+    ended = shell.run(source)
+    assert ended.code == 1
+    assert ended.err.startswith("batchrank: error: this process may open no more files: raise")
+
+
 def test_out_of_descriptors_is_no_crash(shell: Shell, source: Path, tmp_path: Path) -> None:
     rows = requests(queries=20, candidates=40)
     many = written(tmp_path / "many.jsonl", rows)
@@ -176,7 +207,7 @@ def test_out_of_descriptors_is_no_crash(shell: Shell, source: Path, tmp_path: Pa
         arguments += ["--concurrency", "64"]
         starved = subprocess.run(
             [sys.executable, "-m", "batchrank", *arguments],
-            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (30, 30)),
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40)),
             capture_output=True,
             text=True,
             timeout=120,
