@@ -231,9 +231,9 @@ def test_another_model_at_the_same_address_is_another_job(job: Job) -> None:
 
 def test_a_signal_waits_for_calls_in_flight_and_loses_nothing(job: Job) -> None:
     with serving(judge(ROWS, call_seconds=0.1)) as server:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             said = _stopped_midway(job, server, number)
-            assert f"{number.name}: waiting for calls in flight" in said
+            assert f"{number.name}: stopping, calls in flight are waited for" in said
             assert f"stopped: {number.name} received" in said
             assert "the same command goes on" in said
             assert "Traceback" not in said
@@ -285,7 +285,7 @@ def test_a_store_has_one_runner_who_can_be_watched_and_stopped_at_once(job: Job)
 
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert "waiting for calls in flight" in process.stderr.readline()
+        assert "calls in flight are waited for" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         # Sooner than the grace of 25 s: calls of an hour are dropped.
         _, rest = process.communicate(timeout=20)

@@ -305,7 +305,7 @@ def test_a_store_of_a_newer_version_is_refused(night: Night) -> None:
     with closing(sqlite3.connect(second)) as store:
         store.execute(f"PRAGMA user_version = {VERSION + 1}")
     found = night.merge([first, second])
-    assert found.code == 1
+    assert found.code == 2
     assert "newer batchrank" in found.err
     assert not night.joined.exists()
 

@@ -46,6 +46,6 @@ def serve(model: Path, context: int, slots: int, threads: int) -> None:
 if __name__ == "__main__":
     # The parent decides when to stop: work in flight is finished first, also after a Ctrl-C that
     # reaches the whole process group or a SIGTERM to every process of a service.
-    for stop in (signal.SIGINT, signal.SIGTERM):
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, signal.SIG_IGN)
     serve(Path(sys.argv[1]), *map(int, sys.argv[2:5]))

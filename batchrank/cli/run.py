@@ -22,7 +22,7 @@ from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
-from batchrank.errors import BatchrankError, DiskError, StoreInUseError, UsageError
+from batchrank.errors import BatchrankError, DiskError, StoppedError, StoreInUseError, UsageError
 from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
 from batchrank.nightly.after import Step, after_the_run
@@ -168,7 +168,8 @@ def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
         try:
             return run_loop(work)
         except BatchrankError as error:
-            _log.error("%s", error, extra={"reason": type(error).__name__})
+            level = logging.WARNING if isinstance(error, StoppedError) else logging.ERROR
+            _log.log(level, "%s", error, extra={"reason": type(error).__name__})
             raise typer.Exit(error.exit_code) from error
 
 

@@ -1,4 +1,4 @@
-"""Ends what runs cleanly on SIGINT and SIGTERM, and at once on a second one."""
+"""Ends what runs cleanly on SIGINT, SIGTERM and SIGHUP, and at once on a second one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Stoppable(Protocol):
 def stop_on_signals(work: Stoppable, talk: Talk) -> None:
     """Let signals stop `work`, which runs on the loop that is running."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # nohup: it is to outlive its terminal
         loop.add_signal_handler(number, _on_signal, work, talk, number)
 
 
@@ -35,5 +37,5 @@ def _on_signal(work: Stoppable, talk: Talk, number: signal.Signals) -> None:
     if work.is_stopping:
         work.abort()
         return
-    talk.say(f"{number.name}: waiting for calls in flight; once more stops at once")
+    talk.say(f"{number.name}: stopping, calls in flight are waited for; once more stops at once")
     work.stop(StoppedError(f"{number.name} received"))

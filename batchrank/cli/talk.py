@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -52,7 +53,8 @@ class Talk:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with suppress(OSError):
+                self._bar.stop()
 
     def say(self, text: str) -> None:
         """Print one sentence; how it begins says how grave it is, to people and in the log."""
@@ -60,7 +62,8 @@ class Talk:
             said = text.strip()
             _log.log(_LEVELS.get(said.partition(":")[0], logging.INFO), "%s", said)
             return
-        self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)
+        with suppress(OSError):  # a terminal that is gone is no reason to lose a night
+            self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)
 
     def tick(self, snapshot: Snapshot) -> None:
         """Show how far the run is."""

@@ -25,6 +25,8 @@ UNUSABLE = "batchrank:unusable"
 
 LISTS = ("candidates", "documents", "hits")
 """The keys under which candidates stand."""
+_LARGEST_EXACT = 2.0**53
+"""Of floats: whole numbers from here on are not told apart."""
 _SHAPE = '{"query": {"qid", "text"}, "candidates": [{"docid", "doc": {"text"}}]}'
 
 
@@ -170,6 +172,9 @@ def _identifier(value: object, kind: str, what: str) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
+    if isinstance(value, float) and abs(value) >= _LARGEST_EXACT:
+        # Whatever its digits were: JSON's larger integers are read as floats.
+        raise LineError(kind, f"{what} is too large a number ({value:g}): write it as a string.")
     raise LineError(kind, f"{what} is {shown(value)}, expected a string or an integer.")
 
 

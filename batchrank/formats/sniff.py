@@ -11,19 +11,25 @@ from batchrank.formats.wording import shown
 
 _COMPACT = "say --format json"
 _TEXTLESS = "batchrank needs the texts too"
+_AS_JSONL = "give JSONL, one object a line with a query and its candidates' texts (docs/input.md)"
 _UNPACK = "unpack it first"
 
 _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
     (re.compile(pattern, re.DOTALL), what, remedy)
     for pattern, what, remedy in (
         (
-            rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[{\[]\0|\0+[{\[]",
-            "UTF-16 or UTF-32 text",
+            rb"\xff\xfe\0\0|\0\0\xfe\xff|[{\[]\0\0\0|\0\0\0[{\[]",
+            "UTF-32 text",
+            "convert it with `iconv -f UTF-32 -t UTF-8 FILE > queries.jsonl`",
+        ),
+        (
+            rb"\xff\xfe|\xfe\xff|[{\[]\0|\0[{\[]",
+            "UTF-16 text",
             "convert it with `iconv -f UTF-16 -t UTF-8 FILE > queries.jsonl`",
         ),
         (rb"PAR1", "a Parquet file", "say --format parquet"),
         (rb"ARROW1|\xff{4}.{4}\x10\0", "an Arrow file", "write it as JSONL, one object a query"),
-        (rb"%PDF-", "a PDF document", _TEXTLESS),
+        (rb"%PDF-", "a PDF document", _AS_JSONL),
         (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
         (rb".{257}ustar", "a tar archive", _UNPACK),
         (rb"BZh", "bzip2 data", f"{_UNPACK}, or pack it as .gz or .zst"),
@@ -83,7 +89,7 @@ def _refused_text(lines: list[bytes]) -> str:
     if _RUN_LINE.fullmatch(first):
         return f"looks like a TREC run: {_TEXTLESS}; name them with --corpus and --topics"
     if _CONTROLS.search(first):
-        return f"looks like binary data: {_TEXTLESS}"
+        return f"looks like binary data: {_AS_JSONL}"
     for separator, what in ((b"\t", "tab-separated values"), (b",", "CSV"), (b";", "CSV")):
         columns = first.count(separator)
         if columns and all(line.count(separator) == columns for line in lines[1:2]):
@@ -92,7 +98,7 @@ def _refused_text(lines: list[bytes]) -> str:
                 "qid, query, docid and text"
             )
     found = shown(first.decode(errors="replace"))
-    return f"holds no JSON object, its first line is {found}: {_TEXTLESS}"
+    return f"holds no JSON object, its first line is {found}: {_AS_JSONL}"
 
 
 def _object(line: bytes) -> dict[str, Any]:

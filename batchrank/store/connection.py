@@ -59,8 +59,8 @@ def _is_out_of_files(error: Exception) -> bool:
 async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
     """Open (or create, mode 0600) the store at `path`, migrated to this version.
 
-    Raises UsageError where the file is missing and not to be created, or is no batchrank store, and
-    StoreError where it was written by a newer batchrank. A file that is refused is not touched.
+    Raises UsageError where the file is missing and not to be created, is no batchrank store, or was
+    written by a newer batchrank; StoreError where it can't be used. What is refused is not touched.
     """
     with store_errors(path):
         was_killed = await asyncio.to_thread(_prepare, path, create)
@@ -150,7 +150,7 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
     if application != APPLICATION_ID and tables:
         raise UsageError(f"{path} is the SQLite file of another program; choose another file")
     if version > VERSION:
-        raise StoreError(
+        raise UsageError(
             f"store {path} was written by a newer batchrank (version {version} of the store, "
             f"this one knows {VERSION}); update batchrank"
         )

@@ -404,3 +404,15 @@ def test_an_embedding_is_a_list_of_finite_numbers_or_nothing(
     assert list(candidate({"docid": "d", "doc": {"text": "x", "embedding": vector}}).embedding) == (
         expected
     )
+
+
+@pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" * 40])
+@pytest.mark.parametrize("where", ["docid", "qid"])
+def test_an_integer_of_more_than_64_bits_is_told_to_be_too_large(digits: str, where: str) -> None:
+    ids = {"docid": "1", "qid": "1", where: digits}
+    line = (
+        f'{{"query": {{"qid": {ids["qid"]}, "text": "x"}}, '
+        f'"candidates": [{{"docid": {ids["docid"]}, "text": "y"}}]}}'
+    )
+    with pytest.raises(LineError, match=r"too large a number.*write it as a string"):
+        parse_request(line.encode())

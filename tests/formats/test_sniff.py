@@ -46,10 +46,11 @@ OWN_ROW = encode_jsonl(Row("1", "a", "ok", (), {}, 0, 0, 0, "m", "t", None, 1))
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "utf-16": (LINE.encode("utf-16"), "UTF-16.*iconv"),
+    "utf-32": (LINE.encode("utf-32"), "UTF-32.*iconv -f UTF-32"),
+    "utf-32 without mark": (LINE.encode("utf-32-le"), "UTF-32"),
+    "utf-32 big end first": (LINE.encode("utf-32-be"), "UTF-32"),
     "utf-16 without mark": (LINE.encode("utf-16-le"), "UTF-16"),
     "utf-16 big end first": (LINE.encode("utf-16-be"), "UTF-16"),
-    "utf-32": (LINE.encode("utf-32"), "UTF-32"),
-    "utf-32 big end first": (LINE.encode("utf-32-be"), "UTF-32"),
     "array in a line": (json.dumps([REQUEST] * 900).encode(), "JSON array.*--format json"),
     "array over lines": (json.dumps([REQUEST] * 9, indent=1).encode(), "JSON array"),
     "array of one line each": (f"[\n{LINE},\n{LINE}\n]\n".encode(), "JSON array"),
