@@ -128,6 +128,10 @@ class StoppedError(BatchrankError):
     exit_code = 75
 
 
+class ModelChangedError(StoppedError):
+    """Behind the address of a job's model stands another: its job goes on once it is back."""
+
+
 class BudgetSpentError(StoppedError):
     """The calls that a run was allowed are spent."""
 

@@ -198,6 +198,8 @@ class Answer:
     usage: Usage = Usage()
     seconds: float = 0.0
     scored: tuple[tuple[str, float], ...] = ()
+    model: str = field(default="", compare=False)
+    """What the server calls the model that answered; not kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ def read_answer(body: bytes) -> Answer:
         finish="length" if finish in _CUT else finish or "stop",
         usage=usage,
         scored=next((piece.first for piece in pieces if piece.first), ()),
+        model=text(parts[0].get("model")),
     )
 
 

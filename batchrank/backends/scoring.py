@@ -137,7 +137,7 @@ def read_relevances(body: bytes, *, first: int = 0) -> Answer:
     Raises BadResponseError where there are none, ServerError where it is an error object.
     """
     value = parse(body)
-    usage = Usage()
+    usage, model = Usage(), ""
     if isinstance(value, dict):
         error = failure_in(value)
         if error is not None:
@@ -145,7 +145,7 @@ def read_relevances(body: bytes, *, first: int = 0) -> Answer:
         told = count(dig(value, "usage", "prompt_tokens")) or count(
             dig(value, "usage", "total_tokens")
         )
-        usage = Usage(told or 0)
+        usage, model = Usage(told or 0), text(value.get("model"))
         value = value.get("results") or value.get("data")
     scored = []
     for row in rows(value):
@@ -155,7 +155,7 @@ def read_relevances(body: bytes, *, first: int = 0) -> Answer:
     if not scored:
         raise BadResponseError(f"The server's answer holds no relevances: {excerpt(body)}")
     scored.sort(key=lambda pair: -pair[1])
-    return Answer("", usage=usage, scored=tuple(scored))
+    return Answer("", usage=usage, scored=tuple(scored), model=model)
 
 
 def _literal(target: str) -> str:
@@ -181,6 +181,7 @@ def _read_generated(body: bytes, *, target: str) -> Answer:
             count(value.get("tokens_evaluated")) or 0, count(value.get("tokens_predicted")) or 0
         ),
         scored=tuple(scored),
+        model=text(value.get("model")),
     )
 
 
@@ -200,6 +201,7 @@ def _read_echo(body: bytes, *, target: str) -> Answer:
         finish="stop" if shown.endswith(target) else "length",
         usage=usage_in(value) or Usage(),
         scored=scored,
+        model=text(value.get("model")),
     )
 
 

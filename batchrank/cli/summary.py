@@ -63,7 +63,12 @@ def summary_lines(report: Report) -> list[str]:
                 + (f" ({failed:,} failed)" if failed else "")
                 + (f", {done.weight_done / done.weight:.0%} of the weight" if done.weight else "")
             )
-        lines.append("  nothing is lost: the same command goes on where this one stopped")
+        lines.append(
+            "  nothing is lost: the same command goes on where this one stopped once the old model "
+            "is back; with the new one it starts another job"
+            if report.model_changed
+            else "  nothing is lost: the same command goes on where this one stopped"
+        )
     elif report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")
     return lines

@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict, dataclass, replace
 
-from batchrank.errors import BatchrankError, DeadlineError, RejectedError, StoppedError
+from batchrank.errors import (
+    BatchrankError,
+    DeadlineError,
+    ModelChangedError,
+    RejectedError,
+    StoppedError,
+)
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.wording import counted, displayable
 from batchrank.running.causes import Cause, chance_of_repeating, failures, silences
@@ -61,6 +67,8 @@ class Report:
     changes: Changes | None = None
     reduced: int = 0
     incremental: int = 0
+    model_changed: bool = False
+    """What stopped it is that another model is served."""
 
     def summary(self) -> dict[str, object]:
         """What is kept of a run in the store, and printed with --json."""
@@ -143,6 +151,7 @@ async def conclude(
             reasons=[str(stopped)],
             examples=list(examples),
             coverage=done if isinstance(stopped, StoppedError) else None,
+            model_changed=isinstance(stopped, ModelChangedError),
         )
         if isinstance(stopped, DeadlineError):
             report = await _judge_short_night(store, run, spec, report, canaries)

@@ -14,11 +14,14 @@ class Breaker:
 
     def __init__(self, *, is_open: bool = False) -> None:
         self.is_open = is_open
+        self.relapses = 0
+        """Probes that succeeded since a call was last answered."""
         self._streak = 0
         self._turned_away = 0.0
 
     def succeeded(self) -> None:
         """A call was answered."""
+        self.relapses = 0
         self._streak = 0
         self._turned_away *= 1 - _SMOOTHING
 
@@ -44,5 +47,6 @@ class Breaker:
     def close(self) -> None:
         """A probe succeeded: begin anew."""
         self.is_open = False
+        self.relapses += 1
         self._streak = 0
         self._turned_away = 0.0

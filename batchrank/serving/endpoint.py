@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from batchrank.backends.base import Backend, Call
 from batchrank.clock import Clock
-from batchrank.errors import BadResponseError, FatalServerError, StoppedError
+from batchrank.errors import BadResponseError, FatalServerError, ModelChangedError
 from batchrank.serving.breaker import Breaker
 from batchrank.serving.capacity import Capacity
 from batchrank.serving.served import EndpointState, Served
@@ -60,6 +60,8 @@ class Endpoint:
         self._checking = asyncio.Lock()
         self._checked = backend.reconnects
         self._checked_at = clock.now()
+        self._names: set[str] = set()
+        """What answers called their model: those of a name not heard before are looked into."""
 
     @property
     def is_open(self) -> bool:
@@ -94,13 +96,19 @@ class Endpoint:
     async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
         """Send `prompt` once; `call` is what the reference makes of it.
 
-        Raises ServerError as `Backend.send`, and StoppedError where behind a new connection stands
-        another model: its answer must not be taken for one of the old.
+        Raises ServerError as `Backend.send`, and ModelChangedError where behind a new connection,
+        or another name in an answer, stands another model: its answer must not be taken for one of
+        the old. Servers call a model as they like: the first answer's name stands for the job's.
         """
         answer = await self.backend.send(self._own(prompt, call), seconds)
         if self._checked != self.backend.reconnects:
             async with self._checking:
                 await self._check_again()
+        if answer.model and answer.model not in self._names:
+            async with self._checking:
+                if self._names and answer.model not in self._names:
+                    await self._check()
+                self._names.add(answer.model)
         return answer
 
     async def revive(self, trial: Prompt, seconds: float) -> None:
@@ -142,9 +150,8 @@ class Endpoint:
         if self._identity is None:
             self._identity = info.identity
         if info.identity != self._identity:
-            raise StoppedError(
-                f"the model at {self.url} has changed from {self._identity} to {info.identity}: "
-                "the same command starts a job with the new one, the old one goes on with the old"
+            raise ModelChangedError(
+                f"the model at {self.url} has changed from {self._identity} to {info.identity}"
             )
         if self._info is None:
             self.capacity = self._capacity_of(info)

@@ -18,7 +18,7 @@ from batchrank.errors import (
     UnavailableError,
     naming,
 )
-from batchrank.serving.backoff import delay_of, next_delay
+from batchrank.serving.backoff import MAX_ATTEMPTS, delay_of, next_delay
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.served import EndpointState
 from batchrank.serving.slots import Priority, Slots
@@ -30,8 +30,8 @@ _MOST_GROWTH = 4
 """A call that came too late gets twice the time, then four times, not more."""
 _MOST_STEPS = 5
 """Doublings of the delay between probes: one in 4 to 8 s harms no server."""
-_FORGIVEN = 3
-"""Servers that went down while a request was with them, before it is held to be the cause."""
+_TOLD_RELAPSES = 2
+"""That a server is left alone is told so often while it answers probes and nothing else."""
 
 
 class Pool:
@@ -161,7 +161,7 @@ class Pool:
         the request can't be answered though servers are well, StoppedError where `stop` was called
         or no server is left.
         """
-        attempts, forgiven, growth = 0, 0, 1
+        attempts, growth = 0, 1
         avoid: Endpoint | None = None
         while True:
             async with self._slots.slot(priority, avoid) as endpoint:
@@ -177,14 +177,13 @@ class Pool:
             avoid = endpoint
             if _is_late(fault):
                 growth = min(growth * 2, _MOST_GROWTH)
-            if not endpoint.is_open:
-                # The server's failure, not the request's: unless it takes one down after another.
-                if _may_be_the_cause(fault):
-                    forgiven += 1
-                if forgiven <= _FORGIVEN:
-                    attempts = 0
-                    continue
+            down = not endpoint.is_open
+            if down and not _may_be_the_cause(fault):
+                attempts = 0
+                continue
             attempts += 1
+            if down and attempts < MAX_ATTEMPTS:
+                continue  # until a probe has succeeded, or another server takes it
             asked = fault.retry_after if isinstance(fault, UnavailableError) else None
             if self._slots.has_other(endpoint):
                 asked = None
@@ -237,10 +236,13 @@ class Pool:
             endpoint.capacity.strained(generation)
         if opened:
             asked = error.retry_after if isinstance(error, UnavailableError) else None
-            if not overloaded:
+            # One that answers probes and nothing else is probed ever more seldom, as if it did not.
+            relapses = endpoint.breaker.relapses
+            if not overloaded and relapses < _TOLD_RELAPSES:
                 self._say(_left_alone(endpoint, error))
             self._note_down(error)
-            self.watch(self._revive(endpoint, delay_of(1, asked, self._random), told=True))
+            delay = delay_of(min(1 + relapses, _MOST_STEPS), asked, self._random)
+            self.watch(self._revive(endpoint, delay, told=True))
 
     def _note_down(self, error: ServerError) -> None:
         self._complaint = str(error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
+    ModelChangedError,
     RefusedError,
     ServerError,
     StoppedError,
@@ -127,7 +129,29 @@ async def test_a_request_that_takes_servers_down_is_given_up() -> None:
     async with Actor(poison) as actor, pooled(actor.url) as acting:
         with pytest.raises(UnavailableError):
             await ask(acting, "poison")
-        assert len(actor.asked) <= 5 * MAX_ATTEMPTS
+        # A connection that is dropped as it is reused is no try.
+        assert len(actor.asked) <= 2 * MAX_ATTEMPTS
+
+
+async def test_probes_that_are_answered_do_not_hide_windows_that_are_not() -> None:
+    """Each window is tried as often as any, with pauses that grow, and told of twice."""
+    page = Reply("<html>Sign in</html>")
+
+    def sign_in(body: dict[str, Any]) -> Reply:
+        return Reply(CHAT) if "hello" in body["messages"][0]["content"] else page
+
+    async with Actor(sign_in) as actor, pooled(actor.url, concurrency=4) as acting:
+        asked = [asyncio.create_task(ask(acting, text)) for text in texts(12)]
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {BadResponseError}
+        assert set(Counter(actor.asked).values()) == {MAX_ATTEMPTS}
+        assert sum("left alone" in line for line in acting.said) == 2
+        first, *_, last = [seconds for seconds in acting.clock.slept if seconds]
+        assert first <= 0.5
+        assert 4 <= last <= 8
+        actor.act = lambda _: Reply(CHAT)
+        await ask(acting)
+        assert acting.endpoints[0].breaker.relapses == 0
 
 
 async def test_another_model_behind_the_address_stops_the_job() -> None:
@@ -145,6 +169,22 @@ async def test_another_model_behind_the_address_stops_the_job() -> None:
         with pytest.raises(StoppedError, match=r"has changed from openai id=m to openai id=other"):
             await ask(acting)
         with pytest.raises(StoppedError, match="has changed"):
+            await ask(acting)
+
+
+async def test_another_name_in_an_answer_has_the_server_asked_which_it_is() -> None:
+    """On a connection that is kept: what a server calls its model is its own affair, until then."""
+
+    def calling(name: str) -> Callable[[dict[str, Any]], Reply]:
+        return lambda _body: Reply({**CHAT, "model": name})
+
+    async with Actor(calling("/models/m.gguf")) as actor, pooled(actor.url) as acting:
+        await ask(acting)
+        actor.act = calling("alias")
+        for _ in range(3):
+            await ask(acting)
+        actor.act, actor.model = calling("other"), "other"
+        with pytest.raises(ModelChangedError, match=r"from openai id=m to openai id=other"):
             await ask(acting)
 
 
