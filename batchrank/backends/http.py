@@ -35,6 +35,7 @@ MAX_BODY = 8 * 1024 * 1024
 _LARGE_BODY = 1024 * 1024
 Gate = Callable[[], Awaitable[None]]
 """Awaited before anything is sent: returns when it may be, or raises."""
+_TELLABLE_SECONDS = 0.01
 _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
 
 
@@ -151,11 +152,17 @@ class Http:
             ) from error
         except TimeoutError as error:
             raise UnavailableError(
-                f"{self.url} did not answer within {seconds:g} s.", timed_out=True
+                f"{self.url} did not answer {_within(seconds)}.", timed_out=True
             ) from error
         except aiohttp.ClientConnectorCertificateError as error:
             raise FatalServerError(
                 f"The certificate of {self.url} can't be trusted: {excerpt(str(error))}"
+            ) from error
+        except aiohttp.ClientConnectorSSLError as error:
+            raise UnavailableError(
+                f"{self.url} answers with no TLS that can be used "
+                f"({excerpt(error.os_error.strerror or str(error.os_error))}): is its address "
+                "http://?"
             ) from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
             if FilesError.is_behind(error):
@@ -281,6 +288,13 @@ def retry_after(header: str | None, now: datetime) -> float | None:
         return None
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (aware - now).total_seconds())
+
+
+def _within(seconds: float) -> str:
+    """The time that a call had; what was left of another limit may be next to none."""
+    return (
+        f"within {seconds:.3g} s" if seconds >= _TELLABLE_SECONDS else "in the time that was left"
+    )
 
 
 def _reason(error: OSError) -> str:

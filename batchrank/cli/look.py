@@ -104,7 +104,7 @@ def _advice(tally: Tally) -> list[str]:
 
 def _ending(run: Run) -> str:
     if run.ended is None:
-        return "did not end (killed); the same command goes on"
+        return "did not end (killed, or its store could not be written); the same command goes on"
     meaning = {
         0: "complete",
         3: "rejected by a gate",

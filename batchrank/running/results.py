@@ -51,6 +51,18 @@ def rejected_name(output: str) -> str | None:
     return None if output == "-" else f"{output}{_REJECTED}"
 
 
+def remove_rejected(output: str) -> bool:
+    """Remove what an earlier run, which passed no gate, left beside `output`; whether it did.
+
+    What can't be removed stays: the result is what counts.
+    """
+    try:
+        Path(f"{output}{_REJECTED}").unlink()
+    except OSError:
+        return False
+    return True
+
+
 def summary_name(output: str) -> str | None:
     """Where it is kept how the run of a result ended: nowhere if the output is no file."""
     path = Path(output)

@@ -18,7 +18,13 @@ from batchrank.running.causes import Cause, chance_of_repeating, failures, silen
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.results import Written, rejected_name, state_of, write_results
+from batchrank.running.results import (
+    Written,
+    rejected_name,
+    remove_rejected,
+    state_of,
+    write_results,
+)
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import (
     Changes,
@@ -170,6 +176,9 @@ async def conclude(
     if written is None:
         return report
     left_out = await _write(store, run, spec, written, intake)
+    if written == output and await asyncio.to_thread(remove_rejected, output):
+        gone = f"{displayable(output)}.rejected of an earlier run is removed: this one is accepted"
+        report = replace(report, warnings=[*report.warnings, gone])
     return replace(report, output=displayable(written), left_out=left_out)
 
 

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import aiosqlite
 
@@ -64,12 +65,39 @@ async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
     """
     with store_errors(path):
         was_killed = await asyncio.to_thread(_prepare, path, create)
+        if not create and await asyncio.to_thread(_is_on_read_only_disk, path):
+            return await _connect_read_only(path, was_killed=was_killed)
         connection = await aiosqlite.connect(path, isolation_level=None, timeout=10)
     try:
         with store_errors(path):
             await _set_up(connection, path)
             if was_killed and create:
                 await _check(connection, path)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _is_on_read_only_disk(path: Path) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+async def _connect_read_only(path: Path, *, was_killed: bool) -> aiosqlite.Connection:
+    """Open a store that nobody can write, as it is; StoreError where that would not be all."""
+    if was_killed:
+        raise StoreError(
+            f"store {path} is on a read-only disk, and its last writer did not close it: copy it, "
+            f"with {path.name}-wal, to a disk that can be written"
+        )
+    file = quote(os.fsencode(await asyncio.to_thread(path.absolute)))
+    connection = await aiosqlite.connect(f"file:{file}?immutable=1", uri=True, isolation_level=None)
+    try:
+        if await _version(connection, path) != VERSION:
+            raise StoreError(
+                f"store {path} was written by an older batchrank and is on a read-only disk: copy "
+                "it to a disk that can be written"
+            )
     except BaseException:
         await connection.close()
         raise
@@ -143,7 +171,8 @@ def _prepare(path: Path, create: bool) -> bool:
         return False
 
 
-async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
+async def _version(connection: aiosqlite.Connection, path: Path) -> int:
+    """The version of a store, 0 of an empty file; UsageError where it is none, or a newer one."""
     (application,) = await _one(connection, "PRAGMA application_id")
     (version,) = await _one(connection, "PRAGMA user_version")
     (tables,) = await _one(connection, "SELECT count(*) FROM sqlite_schema")
@@ -154,6 +183,11 @@ async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
             f"store {path} was written by a newer batchrank (version {version} of the store, "
             f"this one knows {VERSION}); update batchrank"
         )
+    return int(version)
+
+
+async def _set_up(connection: aiosqlite.Connection, path: Path) -> None:
+    version = await _version(connection, path)
     if 0 < version < VERSION:
         old = path.with_name(f"{path.name}.v{version}")
         await asyncio.to_thread(make_private, old)

@@ -246,3 +246,17 @@ def test_a_trec_run_holds_a_query_once(rows: list[Row], shell: Shell, tmp_path: 
     assert "left out of the output: 3 rows" in ended.err
     pairs = [tuple(line.split()[:3:2]) for line in output.read_text().splitlines()]
     assert len(pairs) == len(set(pairs)) == sum(len(row["candidates"]) for row in rows[:2])
+
+
+def test_a_good_result_is_not_left_beside_one_that_was_rejected(
+    source: Path, shell: Shell, rows: list[Row]
+) -> None:
+    output = source.with_name("out.jsonl")
+    aside = source.with_name("out.jsonl.rejected")
+    written(source, [*rows, b"{torn"])
+    assert shell.run(source, "-o", output).code == 3
+    assert aside.exists()
+    written(source, rows)
+    ended = shell.run(source, "-o", output)
+    assert (ended.code, aside.exists(), output.exists()) == (0, False, True)
+    assert f"{aside} of an earlier run is removed" in ended.err

@@ -129,6 +129,14 @@ def test_a_key_comes_from_the_environment_and_stays_there(
         assert KEY.encode() not in path.read_bytes(), path
 
 
+def test_https_for_a_server_that_speaks_http_is_told(source: Path, shell: Shell) -> None:
+    url = shell.url.replace("http:", "https:")
+    ended = batchrank("run", source, "--store", shell.store, "--base-url", url)
+    assert ended.code == 4, ended.err
+    assert "is its address http://?" in ended.err
+    assert "not permitted" not in ended.err
+
+
 @pytest.mark.parametrize("given", ["sk-SECRET-123", "sk_SECRET_123", "SECRET 123", "1SECRET"])
 def test_a_key_in_place_of_a_variable_s_name_is_never_told(
     source: Path, tmp_path: Path, given: str

@@ -142,3 +142,26 @@ async def test_a_store_without_its_tables_is_refused(path: Path) -> None:
         other.execute(f"PRAGMA user_version = {VERSION}")
 
     await refused(path, "no such table")
+
+
+async def test_a_store_on_a_read_only_disk_is_read_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await Store.open(path, create=True)
+    await store.add_answer(b"k", 1, Answer("kept"))
+    await store.close()
+    before, beside = content(path), names(path)
+    monkeypatch.setattr("batchrank.store.connection._is_on_read_only_disk", lambda _: True)
+
+    store = await Store.open(path)
+    found = await store.find_answer(b"k")
+    assert (names(path), content(path)) == (beside, before)
+    await store.close()
+    assert found is not None
+    assert found.answer.text == "kept"
+
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {VERSION - 1}")
+    await refused(path, "older batchrank and is on a read-only disk", create=False)
+    write(path.with_name(f"{path.name}-wal"), b"something")
+    await refused(path, "did not close it: copy it", create=False)
