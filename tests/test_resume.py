@@ -261,6 +261,20 @@ def _stopped_midway(job: Job, server: JudgeServer, number: signal.Signals) -> st
     return said
 
 
+def test_under_nohup_a_run_outlives_its_terminal(job: Job) -> None:
+    with serving(judge(ROWS, call_seconds=0.05)) as server:
+        ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; a child inherits it
+        try:
+            process = started(*job.arguments(server.url, "--concurrency", "2"), cwd=job.folder)
+        finally:
+            signal.signal(signal.SIGHUP, ignored)
+        until(lambda: len(windows(server)) > 0)
+        process.send_signal(signal.SIGHUP)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert len(rows_of(job.output)) == 6
+
+
 def test_a_store_has_one_runner_who_can_be_watched_and_stopped_at_once(job: Job) -> None:
     with serving(judge(ROWS)) as quick:
         assert job.calls(quick.url, "--limit", "1") == 3

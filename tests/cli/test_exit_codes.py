@@ -55,7 +55,7 @@ def _says_one_line(result: Result, code: int) -> str:
         (["--backend", "embedded", "--answer", "full"], "can only be asked for likelihoods"),
         (["--template", "direct-eo"], "direct-en"),
         (["--thinking", "maybe"], "'off'"),
-        (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+        (["--api-key-env", "NO_SUCH_KEY"], "--api-key-env"),
         (["--json", "-o", "-"], "--json"),
         (["--job", "missing.toml"], "missing.toml"),
     ],

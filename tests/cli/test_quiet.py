@@ -181,6 +181,10 @@ def test_an_end_within_the_hours_is_said_at_once(
     assert found.code == 75
     assert f"quiet hours until 20:00 {said} before it" in found.err
     assert len(server.calls) == asked
+    logged = shell.run(source, *QUIET, *flags, "--log-format", "json").err.splitlines()
+    levels = {orjson.loads(line)["level"] for line in logged}
+    assert "warning" in levels
+    assert "error" not in levels  # a stop is none
     dry = shell.run(source, *QUIET, *flags, "--dry-run")
     assert "a run would stop at once, with exit code 75 if work is left: quiet hours" in (
         dry.out.decode()
