@@ -89,7 +89,10 @@ class FilesError(BatchrankError):
     @classmethod
     def is_behind(cls, error: BaseException | None) -> bool:
         """Whether that is what `error`, or what it came of, is about."""
-        while error is not None:
+        # A reason to stop that is raised again and again can come of what came of it.
+        seen: set[int] = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
             if isinstance(error, cls):
                 return True
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
