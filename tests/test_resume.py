@@ -230,7 +230,7 @@ def test_another_model_at_the_same_address_is_another_job(job: Job) -> None:
 
 
 def test_a_signal_waits_for_calls_in_flight_and_loses_nothing(job: Job) -> None:
-    with serving(judge(ROWS, call_seconds=0.1)) as server:
+    with serving(judge(ROWS, call_seconds=0.3)) as server:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             said = _stopped_midway(job, server, number)
             assert f"{number.name}: stopping, calls in flight are waited for" in said

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 
@@ -17,6 +18,9 @@ from batchrank.publishing.target import Entry
 from tests.cli.running import started, until
 from tests.publishing.conftest import Nights, key
 from tests.publishing.servers import Breaking, RedisServer, free_port, running_redis
+
+# Reads redis-py's metadata when it is loaded, which an online system does before its loop runs.
+import_module("batchrank.cache.redis")
 
 LONG = tuple(f"document-{n:05}" for n in range(100))
 
