@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -229,8 +230,17 @@ def test_another_model_at_the_same_address_is_another_job(job: Job) -> None:
     assert job.select("SELECT run, count(*) FROM lines GROUP BY run") == [(1, 6), (2, 6), (3, 6)]
 
 
+@pytest.fixture
+def hears_hangups() -> Iterator[None]:
+    """Processes get SIGHUP here as from a terminal, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hears_hangups")
 def test_a_signal_waits_for_calls_in_flight_and_loses_nothing(job: Job) -> None:
-    with serving(judge(ROWS, call_seconds=0.3)) as server:
+    with serving(judge(ROWS, call_seconds=0.1)) as server:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             said = _stopped_midway(job, server, number)
             assert f"{number.name}: stopping, calls in flight are waited for" in said

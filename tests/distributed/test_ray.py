@@ -49,7 +49,11 @@ class Nodes:
         server = self._stack.enter_context(
             serving(judge(ROWS, call_seconds=0.2, slots=SLOTS, kind="llama.cpp"))
         )
-        first = {} if self._nodes else {"_system_config": QUICK, "include_dashboard": False}
+        first: dict[str, object] = {"_system_config": QUICK, "include_dashboard": False}
+        if self._nodes:
+            # An address of its own: a driver takes the node at its own address for its home, and
+            # ends with it.
+            first = {"node_ip_address": f"127.0.0.{len(self._nodes) + 1}"}
         node = self._cluster.add_node(
             num_cpus=0,
             object_store_memory=80_000_000,
