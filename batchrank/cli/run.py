@@ -26,6 +26,7 @@ from batchrank.errors import BatchrankError, DiskError, StoppedError, StoreInUse
 from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
 from batchrank.nightly.after import Step, after_the_run
+from batchrank.publishing.making import target_of
 from batchrank.running.inputs import source_of
 from batchrank.running.results import default_output, name_of_part
 from batchrank.running.runner import Runner
@@ -140,6 +141,8 @@ def run(
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
     check_paths(spec, path, target, job)
+    if spec.publish is not None:
+        target_of(spec.publish)  # a password or a package that is missing is said before the night
     work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     night = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from batchrank.publishing.memory import Memory, entry_bytes, refusal
 from batchrank.publishing.redis_errors import meaning
 from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
 
+_DATABASE = re.compile(r"/?\d*")
 _DRIVER = DriverInfo()
 """Made here, since making it reads a file, which would hold up the event loop."""
 _OLDEST = (6, 2)
@@ -47,8 +49,15 @@ class RedisTarget:
                 socket_timeout=_ANSWER_SECONDS,
                 retry=Retry(ExponentialBackoff(_LONGEST_PAUSE, _FIRST_PAUSE), _RETRIES),
             )
-        except ValueError as error:
-            raise UsageError(f"target {self.name}: {error}") from error
+            # Tells what redis-py would say of the URL only when it connects.
+            self._client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"target {self.name}: {error}; write redis://HOST:PORT/DB, and what is odd in a "
+                "password per cent-encoded, or the password with --password-env"
+            ) from error
+        if not url.startswith("unix:") and not _DATABASE.fullmatch(urlsplit(url).path):
+            raise UsageError(f"target {self.name}: the database behind the port is a number")
         names = ("BEGIN", "WRITE", "CARRY", "SWITCH", "DISCARD", "PRUNE", "ROLLBACK")
         self._scripts = {
             name: self._client.register_script(getattr(scripts, name)) for name in names
@@ -245,13 +254,9 @@ class RedisTarget:
 
 
 def _shown(url: str) -> str:
-    """A URL without user and password."""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "redis"
-    return f"{parts.scheme}://{host}{parts.path}"
+    """A URL without user and password, also where these should have been encoded."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 def _text(raw: bytes | str) -> str:

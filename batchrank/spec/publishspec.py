@@ -83,8 +83,8 @@ class PublishSpec(BaseModel):
     @field_validator("ttl")
     @classmethod
     def _is_duration(cls, text: str) -> str:
-        if text != "none":
-            parse_duration(text)
+        if text != "none" and parse_duration(text) <= 0:
+            raise ValueError("must be more than nothing; none for never")
         return text
 
     @field_validator("namespace")

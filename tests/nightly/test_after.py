@@ -119,6 +119,7 @@ def test_a_target_that_is_a_file_of_the_run_is_refused(job: Path) -> None:
     [
         ('status = "fine"', "publish status fine: use some of"),
         ('ttl = "soon"', "'soon' is no duration"),
+        ('password_env = "NOT_THERE"', "NOT_THERE"),
         ("keep = 0", "publish keep must be at least 1"),
         ('targe = "x"', "unknown key 'targe'; did you mean 'target'"),
     ],

@@ -15,7 +15,7 @@ import pytest
 from batchrank.cache import Cache, SyncCache
 from batchrank.publishing.redis import RedisTarget
 from batchrank.publishing.target import Entry
-from tests.cli.running import started, until
+from tests.cli.running import batchrank, started, until
 from tests.publishing.conftest import Nights, key
 from tests.publishing.servers import Breaking, RedisServer, free_port, running_redis
 
@@ -318,3 +318,22 @@ def test_servers_that_can_not_be_used(
         redis_server.client.replicaof("no", "one")
     assert replica.code == 2
     assert "read-only replica" in replica.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://127.0.0.1:1/5?foo=1", "foo"),
+        ("redis://127.0.0.1:1/4/9x", "the database behind the port is a number"),
+        ("redis://127.0.0.1:1/abc", "the database behind the port is a number"),
+        ("redis://:p@ss:x/rd@127.0.0.1:1/1", "--password-env"),
+    ],
+)
+def test_a_url_that_can_not_be_meant_is_refused_without_its_password(
+    nights: Nights, url: str, said: str
+) -> None:
+    nights.rank({"a": ["d1"]})
+    refused = batchrank("publish", nights.store, url)
+    assert refused.code == 2
+    assert said in refused.err
+    assert "ss:x" not in refused.err

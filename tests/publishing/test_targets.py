@@ -194,6 +194,7 @@ def test_a_short_night_publishes_what_is_done(nights: Nights) -> None:
         (("--max-ops", "0"), "--max-ops"),
         (("--namespace", "a b"), "--namespace"),
         (("--password-env", "NOT_THERE"), "NOT_THERE"),
+        (("--ttl", "0s"), "--ttl 0s: must be more than nothing"),
     ],
 )
 def test_flags_that_cannot_be_meant(
