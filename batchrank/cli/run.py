@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +31,7 @@ from batchrank.running.inputs import source_of
 from batchrank.running.results import default_output, name_of_part
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
+from batchrank.running.status import write_status
 from batchrank.running.summaryfile import write_summary
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
@@ -164,6 +165,11 @@ class _Night:
         failed = [step.error.exit_code for step in self.steps if step.error is not None]
         return failed[0] if failed else self.report.exit_code
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each step that failed."""
+        return tuple(f"{step.name}: {step.told}" for step in self.steps if step.error is not None)
+
 
 def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
     """Run with structured logs; what ends the run is the last of their lines."""
@@ -181,8 +187,10 @@ async def _run(
 ) -> _Night:
     with Talk(logged=spec.log_format == "json") as talk:
         ticks: list[Tick] = [talk.tick]
+        latest: list[Snapshot] = []
 
         def tick(snapshot: Snapshot) -> None:
+            latest[:] = [snapshot]
             for one in ticks:
                 one(snapshot)
 
@@ -199,19 +207,31 @@ async def _run(
         async with views_of(spec, runner.inspect, talk.say) as views:
             ticks += views
             report = await _reported(runner, output, talk)
-        for line in summary_lines(report):
-            talk.say(line)
-        started = time.monotonic()
-        steps = await after_the_run(
-            spec,
-            report,
-            began=lambda publication: stop_on_signals(publication, talk),
-            tick=lambda share, what: talk.show(share, what, time.monotonic() - started),
-        )
-        if steps:
-            await _summarised(output, report, talk, {step.name: step.told for step in steps})
-    for step in steps:
+            for line in summary_lines(report):
+                talk.say(line)
+            night = await _finished(spec, report, talk)
+            if night.steps:
+                await _summarised(output, night, talk)
+            if night.exit_code != report.exit_code:
+                # Who watches sees how the night ended, not only the run.
+                ended = replace(latest[0], exit_code=night.exit_code, reasons=night.failures)
+                for view in views:
+                    view(ended)
+                await asyncio.to_thread(write_status, spec.store, ended)
+    for step in night.steps:
         talk.say(f"{step.name}: {step.told}")
+    return night
+
+
+async def _finished(spec: JobSpec, report: Report, talk: Talk) -> _Night:
+    """Do the steps after the run, where there are any."""
+    started = time.monotonic()
+    steps = await after_the_run(
+        spec,
+        report,
+        began=lambda publication: stop_on_signals(publication, talk),
+        tick=lambda share, what: talk.show(share, what, time.monotonic() - started),
+    )
     return _Night(report, steps)
 
 
@@ -225,14 +245,13 @@ async def _reported(runner: Runner, output: str, talk: Talk) -> Report:
         with suppress(DiskError):  # what failed first is told
             await asyncio.to_thread(write_summary, output, error)
         raise
-    await _summarised(output, report, talk)
+    await _summarised(output, _Night(report, []), talk)
     return report
 
 
-async def _summarised(
-    output: str, report: Report, talk: Talk, steps: Mapping[str, str] | None = None
-) -> None:
+async def _summarised(output: str, night: _Night, talk: Talk) -> None:
+    steps = {step.name: step.told for step in night.steps}
     try:
-        await asyncio.to_thread(write_summary, output, report, steps)
+        await asyncio.to_thread(write_summary, output, night.report, steps, night.exit_code)
     except DiskError as error:
         talk.say(f"warning: {error}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import orjson
 import pytest
 
 from scripts.judge import JudgeServer
@@ -35,6 +37,7 @@ def job(tmp_path: Path, server: JudgeServer) -> Path:
     text = "".join(f'{name} = "{value}"\n' for name, value in lines.items())
     path = tmp_path / "night.toml"
     text += f'report = "{tmp_path}/report-{{date}}.html"\n'
+    text += f'metrics_textfile = "{tmp_path}/night.prom"\n'
     path.write_text(f'{text}\n[publish]\ntarget = "sqlite:{tmp_path}/cache.sqlite"\n')
     return path
 
@@ -72,6 +75,11 @@ def test_a_failed_publication_is_told_and_done_by_the_same_command(
     assert failed.code != 0
     assert "publish: failed: " in failed.err
     assert "publish: failed: " in status(job)
+    told = (job.parent / "night.prom").read_text()
+    assert re.search(rf"^batchrank_exit_code\{{.*\}} {failed.code}.0$", told, re.MULTILINE)
+    assert "\nbatchrank_last_success_timestamp_seconds{" not in told
+    summary = orjson.loads((job.parent / f"out-{TODAY}.jsonl.summary.json").read_bytes())
+    assert summary["exit_code"] == failed.code
     assert (job.parent / f"out-{TODAY}.jsonl").exists()
 
     asked = len(windows(server))
