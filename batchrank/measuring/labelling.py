@@ -16,7 +16,8 @@ from batchrank.formats.trec import Line, numbered_lines
 from batchrank.formats.wording import shown
 from batchrank.measuring.sampling import Sample
 from batchrank.measuring.trials import Settings, Trials, without_stages
-from batchrank.spec.jobspec import PRESETS, JobSpec
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.presets import PRESETS
 
 GRADES = (0, 1, 2)
 POOL = 20
