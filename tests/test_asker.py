@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,10 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
+def ignored() -> None:
+    """That a window was sent."""
+
+
 def texts(query: str = "q", more: str = "") -> QueryTexts:
     """A query with the documents a to d."""
     candidates = tuple(Document(docid, f"text of {docid} {more}") for docid in "abcd")
@@ -192,7 +197,7 @@ def asker_of(
 
 async def ask(asker: Asker, *windows: Window, query: str = "q") -> list[Asked]:
     """Ask windows of one query in one round."""
-    return await asker.ask_round(windows or (window(),), texts(query), NOW)
+    return await asker.ask_round(windows or (window(),), texts(query), NOW, ignored)
 
 
 async def settle() -> None:
@@ -365,6 +370,75 @@ class TestOnce:
         assert later.spent.calls == 0
 
 
+class TestSent:
+    """When a query hears that one of its windows has gone to a server."""
+
+    @pytest.fixture
+    def backend(self) -> FakeBackend:
+        backend = FakeBackend(lambda _: "2,1")
+        backend.gate.clear()
+        return backend
+
+    def begin(self, asker: Asker, query: str, heard: list[str]) -> asyncio.Task[list[Asked]]:
+        """A query of two windows that notes under its name what it hears."""
+        windows = (window(), window("abc"))
+        noted = partial(heard.append, query)
+        return asyncio.create_task(asker.ask_round(windows, texts(query), NOW, noted))
+
+    async def test_who_waits_for_a_slot_hears_nothing(
+        self, store: Store, backend: FakeBackend
+    ) -> None:
+        asker, heard = asker_of(backend, store, capacity=1), list[str]()
+        queries = [self.begin(asker, name, heard) for name in "xyz"]
+        await backend.arrived.wait()
+        await settle()
+        assert heard == ["x"]
+
+        backend.gate.set()
+        await asyncio.gather(*queries)
+        assert sorted(heard) == ["x", "x", "y", "y", "z", "z"]
+
+    async def test_who_joins_a_call_hears_of_it_as_who_made_it(
+        self, store: Store, backend: FakeBackend
+    ) -> None:
+        asker, heard = asker_of(backend, store, capacity=1), list[str]()
+
+        async def as_another() -> None:
+            await asker.ask_round([window()], texts("x"), NOW, partial(heard.append, "y"))
+
+        first = self.begin(asker, "x", heard)
+        early = asyncio.create_task(as_another())
+        await backend.arrived.wait()
+        await settle()
+        assert heard == ["x", "y"], "the one it waits for was sent"
+        late = asyncio.create_task(as_another())
+        await settle()
+        assert heard == ["x", "y", "y"], "it was sent before"
+
+        backend.gate.set()
+        await asyncio.gather(first, early, late)
+
+    async def test_a_retry_is_heard_by_those_who_still_wait(self, store: Store) -> None:
+        replies: list[Reply] = [UnavailableError("away"), "2,1"]
+        heard: list[int] = []
+        asker = asker_of(FakeBackend(lambda _: replies.pop(0)), store)
+
+        await asker.ask_round([window()], texts(), NOW, lambda: heard.append(1))
+
+        assert len(heard) == 2
+
+    async def test_what_the_store_answers_was_not_sent(
+        self, store: Store, backend: FakeBackend
+    ) -> None:
+        backend.gate.set()
+        await ask(asker_of(backend, store))
+        heard: list[int] = []
+
+        await asker_of(backend, store).ask_round([window()], texts(), NOW, lambda: heard.append(1))
+
+        assert not heard
+
+
 class TestFailures:
     """No answer: what is tried again, what is an outcome, what ends the job."""
 
@@ -510,8 +584,8 @@ class TestReask:
         )
         asker = asker_of(backend, store)
 
-        (asked,) = await asker.ask_round([window()], long, NOW)
-        (again,) = await asker.ask_round([window()], long, NOW)
+        (asked,) = await asker.ask_round([window()], long, NOW, ignored)
+        (again,) = await asker.ask_round([window()], long, NOW, ignored)
 
         first, second, *more = (prompt.text for prompt in backend.sent)
         assert 0.5 * len(first) < len(second) < 0.95 * len(first)

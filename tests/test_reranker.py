@@ -62,11 +62,16 @@ class FakeAsker:
         self._numbers: dict[Window, int] = {}
 
     async def ask_round(
-        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
+        self,
+        windows: Sequence[Window],
+        texts: QueryTexts,
+        priority: Priority,
+        sent: Callable[[], None],
     ) -> list[Asked]:
         self.rounds.append(windows)
         self.priorities.append(priority)
         self.shown += [texts.shown(window) for window in windows]
+        sent()
         return [self._ask(window) for window in windows]
 
     def _ask(self, window: Window) -> Asked:

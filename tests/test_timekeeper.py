@@ -90,7 +90,8 @@ async def test_a_query_is_not_given_up_for_quiet_hours(
     reached = []
 
     async def query() -> None:
-        async with kept.at_most(60):
+        async with kept.at_most(60) as begin:
+            begin()
             for moment in (8 * HOUR, 20 * HOUR + 29, 20 * HOUR + 31):
                 await clock.run(moment)
                 reached.append(moment)
@@ -100,11 +101,51 @@ async def test_a_query_is_not_given_up_for_quiet_hours(
         await query()
     assert reached[:2] == [8 * HOUR, 20 * HOUR + 29], "quiet hours, and 59 s of 60"
     clock.time += 12 * HOUR  # within the next
-    async with kept.at_most(60):
+    async with kept.at_most(60) as begin:
+        begin()
         await clock.run(clock.time + 3 * HOUR)
-    async with kept.at_most(None):
+    async with kept.at_most(None) as begin:
+        begin()
         await clock.run(clock.time + 3 * HOUR)
     await kept.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("again", [(), (30,), (10, 20, 59)])
+async def test_a_query_has_its_time_from_its_first_call_on(
+    clock: Standing, monkeypatch: pytest.MonkeyPatch, again: tuple[float, ...]
+) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    clock.time = 21 * HOUR
+    kept = keeper(clock)
+    reached = []
+
+    async def query() -> None:
+        async with kept.at_most(60) as begin:
+            await clock.run(clock.time + 5 * HOUR)  # waits for a slot
+            begun = clock.time
+            begin()
+            for second in again:
+                await clock.run(begun + second)
+                begin()
+            for second in (59.5, 60.5):
+                await clock.run(begun + second)
+                reached.append(second)
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        await query()
+    assert reached[:1] == [59.5]
+
+
+async def test_a_query_without_a_call_has_all_the_time_there_is(
+    clock: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    kept = keeper(clock)
+    async with kept.at_most(60) as begin:
+        await clock.run(12 * HOUR)
+    begin()  # another query's call, that this one had joined, is tried again
+    await clock.run(24 * HOUR)
 
 
 def ends(begun: float, now: float, **given: object) -> End:

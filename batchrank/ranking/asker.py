@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +15,7 @@ from batchrank.errors import BudgetSpentError, PromptError, ServerError
 from batchrank.keys import answer_key
 from batchrank.logs import about_window
 from batchrank.prompts.render import QueryTexts
+from batchrank.ranking.flights import Flight, Place
 from batchrank.ranking.second import prompt_after
 from batchrank.readings.base import Way
 from batchrank.serving.endpoints import Pool
@@ -84,18 +85,6 @@ class Manner:
     re_ask: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Flight:
-    """A request on its way, and how many windows wait for its answer."""
-
-    task: asyncio.Task[StoredAnswer]
-    waiting: int = 0
-
-
-class _Place:
-    """A window that is to be sent, until it is or turns out to need no call."""
-
-
 class Asker:
     """Answers windows from the store or the model; each exact request is asked once at a time.
 
@@ -114,9 +103,10 @@ class Asker:
         self._manner = manner
         self._calls_left = most_calls
         self._is_stopping = False
-        self._flying: dict[bytes, _Flight] = {}
+        self._flying: dict[bytes, Flight] = {}
         self._tasks: set[asyncio.Task[StoredAnswer]] = set()
-        self._unsent: set[_Place] = set()
+        self._unsent: set[Place] = set()
+        """Windows that are to be sent, until they are or turn out to need no call."""
         self._hungry = asyncio.Event()
         self._hungry.set()
 
@@ -145,16 +135,21 @@ class Asker:
             await asyncio.wait(self._tasks)
 
     async def ask_round(
-        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
+        self,
+        windows: Sequence[Window],
+        texts: QueryTexts,
+        priority: Priority,
+        sent: Callable[[], None],
     ) -> list[Asked]:
         """Ask windows at the same time.
 
-        A window that gets no answer, or whose prompt can't be made, is an outcome (Status.ERROR),
-        not an exception. Raises
+        `sent` is called each time that one of them is sent to a server, or joins one of another
+        query that was. A window that gets no answer, or whose prompt can't be made, is an outcome
+        (Status.ERROR), not an exception. Raises
         StoppedError where `stop` was called or the server is gone, StoreError where an answer can't
         be kept.
         """
-        places = [_Place() for _ in windows]
+        places = [Place(sent) for _ in windows]
         self._queue(*places)
         try:
             outcomes = await asyncio.gather(
@@ -174,7 +169,7 @@ class Asker:
         return asked
 
     async def _ask(
-        self, number: int, window: Window, texts: QueryTexts, priority: Priority, place: _Place
+        self, number: int, window: Window, texts: QueryTexts, priority: Priority, place: Place
     ) -> Asked:
         about_window(number)
         way = self._manner.ways[window.stage]
@@ -222,7 +217,7 @@ class Asker:
         return Asked(window, outcome, wanted, used, consulted, said, kind, endpoint)
 
     async def _answer(
-        self, way: Way, prompt: Prompt, priority: Priority, place: _Place
+        self, way: Way, prompt: Prompt, priority: Priority, place: Place
     ) -> StoredAnswer:
         """The committed answer to a prompt, whoever paid for it."""
         call = self._pool.encode(prompt)
@@ -233,20 +228,21 @@ class Asker:
         else:
             # A task of its own: whoever else has joined gets the answer, also when the query that
             # asked first is given up.
-            task = asyncio.create_task(self._find_or_call(key, prompt, call, priority, place))
-            flight = self._flying[key] = _Flight(task)
+            flight = self._flying[key] = Flight()
+            task = asyncio.create_task(self._find_or_call(key, prompt, call, priority, flight))
+            flight.task = task
             self._tasks.add(task)
             task.add_done_callback(partial(self._land, key, flight))
-        flight.waiting += 1
+        flight.join(place)
         try:
             return await asyncio.shield(flight.task)
         finally:
-            flight.waiting -= 1
+            flight.waiting.remove(place)
             if not flight.waiting and not flight.task.done():
                 del self._flying[key]  # who asks the same from now on must not join it
                 flight.task.cancel()
 
-    def _land(self, key: bytes, flight: _Flight, task: asyncio.Task[StoredAnswer]) -> None:
+    def _land(self, key: bytes, flight: Flight, task: asyncio.Task[StoredAnswer]) -> None:
         self._tasks.discard(task)
         if self._flying.get(key) is flight:
             del self._flying[key]
@@ -254,17 +250,17 @@ class Asker:
             task.exception()  # nobody may be waiting for it any more
 
     async def _find_or_call(
-        self, key: bytes, prompt: Prompt, call: Call, priority: Priority, place: _Place
+        self, key: bytes, prompt: Prompt, call: Call, priority: Priority, flight: Flight
     ) -> StoredAnswer:
         if (stored := await self._store.find_answer(key)) is not None:
-            self._unqueue(place)
+            self._unqueue(*flight.waiting)
             self.spent.saved += 1
             return stored
         if self._calls_left is not None:
             if not self._calls_left:
                 raise BudgetSpentError("the calls that were allowed are spent")
             self._calls_left -= 1
-        answer, source = await self._call(prompt, call, priority, place)
+        answer, source = await self._call(prompt, call, priority, flight)
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
@@ -273,7 +269,7 @@ class Asker:
         return StoredAnswer(number, answer, source)
 
     async def _call(
-        self, prompt: Prompt, call: Call, priority: Priority, place: _Place
+        self, prompt: Prompt, call: Call, priority: Priority, flight: Flight
     ) -> tuple[Answer, str]:
         """The model's answer, and the URL of the server that gave it."""
         source = ""
@@ -282,15 +278,16 @@ class Asker:
             nonlocal source
             self.spent.retries += bool(source)
             source = url
-            self._unqueue(place)
+            self._unqueue(*flight.waiting)
+            flight.sent()
 
         return await self._pool.answer(prompt, call, priority, sent), source
 
-    def _queue(self, *places: _Place) -> None:
+    def _queue(self, *places: Place) -> None:
         self._unsent.update(places)
         self._feed()
 
-    def _unqueue(self, *places: _Place) -> None:
+    def _unqueue(self, *places: Place) -> None:
         self._unsent.difference_update(places)
         self._feed()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -33,13 +33,21 @@ _ANSWER_CHARACTERS = 500
 """So much of an unusable answer stands in the log; all of it is in the store."""
 
 
+def _unheard() -> None:
+    """For who does not mind when windows are sent."""
+
+
 class AsksRounds(Protocol):
     """What a reranker needs of an asker."""
 
     async def ask_round(
-        self, windows: Sequence[Window], texts: QueryTexts, priority: Priority
+        self,
+        windows: Sequence[Window],
+        texts: QueryTexts,
+        priority: Priority,
+        sent: Callable[[], None],
     ) -> list[Asked]:
-        """One outcome a window, in order."""
+        """One outcome a window, in order; `sent` is called each time that one goes to a server."""
 
 
 class Reranker:
@@ -62,20 +70,29 @@ class Reranker:
         self._selection = selection
 
     async def rank(
-        self, request: Request, sequence: int, lineage: Lineage | None = None
+        self,
+        request: Request,
+        sequence: int,
+        lineage: Lineage | None = None,
+        sent: Callable[[], None] = _unheard,
     ) -> RankedQuery:
         """Rank one request; of two that are open, the smaller `sequence` goes first.
 
-        `lineage` says what earlier ranking it builds on, if any. Raises StoppedError where the job
+        `lineage` says what earlier ranking it builds on, if any; `sent` is called each time that a
+        window of it goes to a server. Raises StoppedError where the job
         stops before every window has its outcome: such a query has no ranking, and the next run
         goes on with the answers it already has.
         """
         removed = self._selection.removed(request.candidates)
         left = without(request, removed)
-        ranked = _settled(left, self._depth, lineage) or await self._ask(left, sequence, lineage)
+        ranked = _settled(left, self._depth, lineage)
+        if ranked is None:
+            ranked = await self._ask(left, sequence, lineage, sent)
         return restored(ranked, request, removed)
 
-    async def _ask(self, request: Request, sequence: int, lineage: Lineage | None) -> RankedQuery:
+    async def _ask(
+        self, request: Request, sequence: int, lineage: Lineage | None, sent: Callable[[], None]
+    ) -> RankedQuery:
         docids = tuple(d.docid for d in request.candidates[: self._depth])
         strategy = building_on(lineage, self._strategy, self._merging, docids)
         texts = QueryTexts(request, self._depth, self._cut)
@@ -83,7 +100,7 @@ class Reranker:
 
         async def ask(windows: Round, number: int) -> list[Permutation]:
             about(window=len(asked) + 1)
-            outcomes = await self._asker.ask_round(windows, texts, (-number, sequence))
+            outcomes = await self._asker.ask_round(windows, texts, (-number, sequence), sent)
             for window, outcome in enumerate(outcomes, len(asked) + 1):
                 _log_trouble(window, outcome)
             asked.extend(outcomes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 
 from batchrank.answers import permutation
@@ -69,7 +69,11 @@ class _Counts:
         self._prompts: set[int] = set()
 
     async def ask_round(
-        self, windows: Sequence[Window], texts: QueryTexts, _priority: Priority
+        self,
+        windows: Sequence[Window],
+        texts: QueryTexts,
+        _priority: Priority,
+        _sent: Callable[[], None],
     ) -> list[Asked]:
         forecast = self._forecast
         asked = []

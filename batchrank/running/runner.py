@@ -344,11 +344,12 @@ class Runner:
         """Rank a query, or give it up: what was answered is kept, what is in flight dropped."""
         seconds = self._spec.query_timeout
         try:
-            async with self._time.at_most(seconds):
-                return await reranker.rank(new.request, sequence, new.lineage)
+            async with self._time.at_most(seconds) as begin:
+                return await reranker.rank(new.request, sequence, new.lineage, begin)
         except TimeoutError:
             late = (
-                f"not ranked within {seconds:g} s (--query-timeout); the next run goes on with it"
+                f"not ranked within {seconds:g} s of its first call (--query-timeout); the next "
+                "run goes on with it"
             )
             removed = self._selection.removed(new.request.candidates)
             left = without(new.request, removed)

@@ -73,13 +73,21 @@ class Timekeeper:
         return end
 
     @asynccontextmanager
-    async def at_most(self, seconds: float | None) -> AsyncIterator[None]:
-        """Raise TimeoutError where what is inside takes longer, quiet hours left out."""
-        allowed = None if seconds is None else seconds + self.curfew.left
-        async with asyncio.timeout(allowed) as limit:
+    async def at_most(self, seconds: float | None) -> AsyncIterator[Callable[[], None]]:
+        """Raise TimeoutError where what is inside takes longer, quiet hours left out.
+
+        Its time begins when it first calls what it is given.
+        """
+        async with asyncio.timeout(None) as limit:
+
+            def begin() -> None:
+                if seconds is not None and limit in self._limits and limit.when() is None:
+                    now = asyncio.get_running_loop().time()
+                    limit.reschedule(now + seconds + self.curfew.left)
+
             self._limits.add(limit)
             try:
-                yield
+                yield begin
             finally:
                 self._limits.discard(limit)
 

@@ -46,7 +46,10 @@ class ServerSpec(BaseModel):
         default=300, gt=0, le=86_400, description="Seconds for one attempt at one call."
     )
     query_timeout: Number | None = Field(
-        default=None, gt=0, le=86_400, description="Seconds after which a query is given up."
+        default=None,
+        gt=0,
+        le=86_400,
+        description="Seconds from its first call on, after which a query is given up.",
     )
     wait_for_server: str = Field(
         default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
