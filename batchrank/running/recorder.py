@@ -37,12 +37,10 @@ class _Noted:
 class Recorder:
     """What a run has done so far: `progress` holds the counts, `snapshot` draws them.
 
-    `queries` are those that are open, whatever they are.
+    `open` are the queries that are, whatever they are.
     """
 
-    def __init__(
-        self, spec: JobSpec, source: str, output: str | None, queries: Collection[object]
-    ) -> None:
+    def __init__(self, spec: JobSpec, source: str, output: str | None) -> None:
         self.progress = Progress()
         self.model: str | None = None
         self.run: int | None = None
@@ -50,7 +48,7 @@ class Recorder:
         self.time: Timekeeper | None = None
         self.pool: Pool | None = None
         self.intake: Intake | None = None
-        self._open = queries
+        self.open: Collection[object] = ()
         self._spec = spec
         self._source = displayable(source)
         self._output = displayable(output or NO_FILE)
@@ -81,7 +79,7 @@ class Recorder:
         if self.intake is not None:
             progress.lines = self.intake.lines
             progress.known = self.intake.known
-            progress.open = len(self._open) + self.intake.left
+            progress.open = len(self.open) + self.intake.left
             progress.share_read = self.intake.share_read
             progress.keep()
 

@@ -34,6 +34,7 @@ class Timekeeper:
         self.curfew = Curfew(spec.hours_of_quiet, clock, say)
         self._work = WorkClock()
         self.pace = Pace(None, self._work)
+        self.end = End()
         self._spec = spec
         self._clock = clock
         self._begun = clock.wall()
@@ -63,7 +64,7 @@ class Timekeeper:
     def set_end(self, last: Night | None) -> End:
         """Begin to keep time towards the end of the run, after the night `last` of its job."""
         now = self._clock.wall()
-        end = end_of(self._spec, self._begun, now, last)
+        self.end = end = end_of(self._spec, self._begun, now, last)
         self.pace = Pace(end.seconds, self._work)
         if self._bell is not None:
             self._bell.cancel()
