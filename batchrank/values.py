@@ -115,6 +115,10 @@ class Permutation:
     notes: tuple[str, ...] = ()
     scores: tuple[float, ...] | None = None
 
+    def is_thin(self, wanted: int) -> bool:
+        """Whether the model named less than half of what was wanted, though it is usable."""
+        return self.status in (Status.OK, Status.REPAIRED) and self.named * 2 < wanted
+
 
 class Form(StrEnum):
     """The form in which identifiers are asked for, cheapest first."""

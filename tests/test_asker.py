@@ -521,6 +521,55 @@ class TestReask:
         assert asked.used == asked.consulted[1]
         assert asker.spent.calls == 2
 
+    @pytest.mark.parametrize(
+        ("first", "again", "order", "named", "used"),
+        [
+            ("[3] >", "[3] > [1] > [4]", "cadb", 3, 1),
+            ("[3] >", "[2]", "cabd", 1, 0),  # no better
+            ("[3] >", "I can't.", "cabd", 1, 0),
+            ("Let me see", "[2] > [1] > [3]", "bacd", 3, 1),
+        ],
+    )
+    async def test_of_an_answer_that_was_cut_short_and_another_the_better_counts(
+        self, store: Store, first: str, again: str, order: str, named: int, used: int
+    ) -> None:
+        backend = FakeBackend(
+            lambda _: Answer(first, finish="length") if len(backend.sent) == 1 else again
+        )
+
+        (asked,) = await ask(asker_of(backend, store, form=Form.TEXT), window(wants=3))
+
+        assert backend.sent[1].max_tokens > backend.sent[0].max_tokens
+        assert (asked.permutation.order, asked.permutation.named) == (tuple(order), named)
+        assert asked.permutation.status is Status.REPAIRED
+        assert len(asked.consulted) == 2
+        assert asked.used == asked.consulted[used]
+        # The next run decides as this one did, without a call.
+        assert await ask(asker_of(backend, store, form=Form.TEXT), window(wants=3)) == [asked]
+        assert len(backend.sent) == 2
+
+    @pytest.mark.parametrize("text", ["[3] > [1] >", "[3] > [1] > [2] > ["])
+    async def test_an_answer_that_was_cut_late_is_left_alone(self, store: Store, text: str) -> None:
+        backend = FakeBackend(lambda _: Answer(text, finish="length"))
+
+        (asked,) = await ask(asker_of(backend, store, form=Form.TEXT), window(wants=3))
+
+        assert len(backend.sent) == 1
+        assert asked.permutation.status is Status.REPAIRED
+
+    @pytest.mark.parametrize("form", Form)
+    @pytest.mark.parametrize("text", ['{"ranking": [3,' + "\n" * 200, "[3] > [3] > [3] > [3] > [3"])
+    async def test_more_room_is_not_given_to_what_would_go_on_for_ever(
+        self, store: Store, form: Form, text: str
+    ) -> None:
+        cut = Answer(text, finish="length")
+        backend = FakeBackend(lambda prompt: cut if prompt.form is form else "[2] > [1] > [4]")
+
+        (asked,) = await ask(asker_of(backend, store, form=form), window(wants=3))
+
+        assert [prompt.form for prompt in backend.sent] == list(dict.fromkeys((form, Form.TEXT)))
+        assert asked.permutation.named == (1 if form is Form.TEXT else 3)
+
     @pytest.mark.parametrize("form", [Form.GRAMMAR, Form.REGEX, Form.JSON])
     async def test_a_constrained_answer_without_a_ranking_is_asked_for_as_text(
         self, store: Store, form: Form

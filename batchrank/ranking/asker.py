@@ -193,7 +193,8 @@ class Asker:
                 second = prompt_after(error, reader, texts, window, way.means, prompt)
         else:
             outcome = reader.read(window, used.answer)
-            if outcome.status is Status.FALLBACK:
+            is_cut = used.answer.finish == "length" and outcome.is_thin(wanted)
+            if is_cut or outcome.status is Status.FALLBACK:
                 with suppress(PromptError):
                     second = reader.second(texts, window, way.means, prompt, used.answer)
         consulted = () if used is None else (used,)
@@ -209,7 +210,8 @@ class Asker:
                 if other.status is not Status.FALLBACK:
                     notes = (*other.notes, "asked-again")
                     other = replace(other, status=Status.REPAIRED, notes=notes)
-                if used is None or other.status is not Status.FALLBACK:
+                # Of an unusable answer nothing is named.
+                if used is None or other.named > outcome.named:
                     used, outcome, fault = again, other, None
         endpoint = used.source if used is not None else fault.endpoint if fault is not None else ""
         self.spent.windows[outcome.status, endpoint or STORED] += 1

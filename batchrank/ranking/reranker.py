@@ -173,7 +173,7 @@ def tally(asked: Sequence[Asked]) -> Tally:
         answered = permutation.status in (Status.OK, Status.REPAIRED)
         total += Tally(
             **{permutation.status: 1},
-            thin=int(answered and permutation.named * 2 < outcome.wanted),
+            thin=int(permutation.is_thin(outcome.wanted)),
             # One document alone can't move.
             unmoved=int(
                 answered

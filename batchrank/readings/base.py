@@ -53,7 +53,10 @@ class Reader(Protocol):
     def second(
         self, texts: QueryTexts, window: Window, means: Means, first: Prompt, answer: Answer
     ) -> Prompt | None:
-        """The one other prompt worth asking after `answer` to `first` was unusable, if any."""
+        """The one other prompt worth asking after `answer` to `first`, if any.
+
+        It was unusable, or was cut before it had named half of what was wanted.
+        """
 
 
 @dataclass(frozen=True, slots=True)

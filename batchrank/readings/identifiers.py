@@ -13,6 +13,8 @@ from batchrank.readings.base import Means
 from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
 
 LARGER = 4
+_BLANKS = 20
+"""So many at the end of an answer that was cut are no indentation any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,13 @@ class Identifiers:
     ) -> ChatPrompt | None:
         """More room for an answer that was cut; else free text, which every model can write.
 
-        Asking the same again can't help at temperature 0.
+        Asking the same again can't help at temperature 0, nor can more room for an answer that goes
+        round in a circle, or in blanks, as JSON under a constraint may (vLLM, issue 38696).
         """
         assert isinstance(first, ChatPrompt)
-        if answer.finish == "length":
+        idles = len(answer.text) - len(answer.text.rstrip()) >= _BLANKS
+        circles = "repeated" in self.read(window, answer).notes
+        if answer.finish == "length" and not (idles or circles):
             return replace(first, max_tokens=first.max_tokens * LARGER)
         if first.form is Form.TEXT:
             return None
