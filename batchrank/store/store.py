@@ -1,13 +1,10 @@
-"""Everything batchrank reads from and writes to its SQLite file."""
+"""What jobs keep in their SQLite file: answers, runs, lines and rankings."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import astuple
-from itertools import groupby, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +15,24 @@ from batchrank.errors import UsageError
 from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
 from batchrank.store.connection import connect, store_errors
+from batchrank.store.database import Database
 from batchrank.store.packing import pack, pack_scored, unpack, unpack_scored
 from batchrank.store.records import Known, Line, Run, StoredAnswer, Totals
 from batchrank.values import Answer, QueryStatus, RankedQuery, Tally, Usage
 
 _CHUNK = 500
-"""Parameters of one IN list, and rows of one fetch."""
-
-_Write = tuple[str, list[tuple[object, ...]]]
-"""A statement and the rows to run it with."""
+"""Rows of one fetch."""
 
 
-class Store:
-    """One connection; writes and look-ups that come together share a transaction or a query.
+class Store(Database):
+    """The answers, runs, lines and rankings of jobs; look-ups that come together share a query.
 
     Every method raises StoreError. A write is durable when its method returns.
     """
 
-    def __init__(self, path: Path, connection: aiosqlite.Connection, last_answer: int) -> None:
-        self.path = path
-        self._connection = connection
-        self._last_answer = last_answer
-        self._writes: Batcher[_Write, None] = Batcher(self._commit)
+    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+        super().__init__(path, connection)
+        self._last_answer = 0
         self._lookups: Batcher[bytes, StoredAnswer | None] = Batcher(self._look_up)
         self._fresh_since = 0
         self._run = 0
@@ -51,22 +44,20 @@ class Store:
         Raises UsageError where there is no store, or something else.
         """
         connection = await connect(path, create=create)
+        store = cls(path, connection)
         try:
-            with store_errors(path):
-                async with connection.execute("SELECT ifnull(max(id), 0) FROM answers") as cursor:
-                    row = await cursor.fetchone()
+            ((store._last_answer,),) = await store.select(
+                "SELECT ifnull(max(id), 0) FROM answers", ()
+            )
         except BaseException:
             await connection.close()  # its thread would keep the process from ending
             raise
-        assert row is not None
-        return cls(path, connection, row[0])
+        return store
 
     async def close(self) -> None:
         """Finish what is queued and close the file."""
-        await self._writes.drain()
         await self._lookups.drain()
-        with store_errors(self.path):
-            await self._connection.close()
+        await super().close()
 
     # Answers
 
@@ -78,7 +69,7 @@ class Store:
         """Commit an answer and return its number."""
         self._last_answer += 1
         number = self._last_answer
-        await self._write(
+        await self.write(
             "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
@@ -100,6 +91,13 @@ class Store:
         rows = await self.select_in("SELECT * FROM answers WHERE id", numbers)
         return {row[0]: _stored(row).answer for row in rows}
 
+    async def _look_up(self, keys: Sequence[bytes]) -> Sequence[StoredAnswer | None]:
+        rows = await self.select_in(
+            "SELECT * FROM answers WHERE run >= ? AND key", dict.fromkeys(keys), self._fresh_since
+        )
+        found = {row[1]: _stored(row) for row in rows}
+        return [found.get(key) for key in keys]
+
     # Jobs and runs
 
     async def recall(self, target: str) -> dict[str, Any] | None:
@@ -109,7 +107,7 @@ class Store:
 
     async def remember(self, target: str, profile: Mapping[str, object]) -> None:
         """Keep what a server was found to be."""
-        await self._write(
+        await self.write(
             "INSERT OR REPLACE INTO models VALUES (?, ?)",
             (target, orjson.dumps(profile).decode()),
         )
@@ -134,16 +132,16 @@ class Store:
         ((number,),) = await self.select("SELECT ifnull(max(id), 0) + 1 FROM runs", ())
         if fresh:
             fresh_since = number
-            await self._write("UPDATE jobs SET fresh_since = ? WHERE id = ?", (number, job))
+            await self.write("UPDATE jobs SET fresh_since = ? WHERE id = ?", (number, job))
         self._fresh_since = fresh_since
         self._run = number
-        await self._write(
+        await self.write(
             "DELETE FROM lines WHERE run IN "
             "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75)) AND run IS NOT "
             "(SELECT max(id) FROM runs WHERE job = ? AND lines IS NOT NULL)",
             (job, job),
         )
-        await self._write(
+        await self.write(
             "INSERT INTO runs (id, job, input, output, started, deadline, shard) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (number, job, source, output, time.time(), deadline, shard),
@@ -152,7 +150,7 @@ class Store:
 
     async def register_job(self, key: bytes, settings: Mapping[str, object]) -> tuple[int, int]:
         """A job's number, and the run from which on its answers count."""
-        await self._write(
+        await self.write(
             "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
             (key, orjson.dumps(settings).decode()),
         )
@@ -172,12 +170,12 @@ class Store:
 
     async def drop_run(self, run: int) -> None:
         """Forget a run that turned out to be none of its job, before it asked anything."""
-        await self._write("DELETE FROM lines WHERE run = ?", (run,))
-        await self._write("DELETE FROM runs WHERE id = ?", (run,))
+        await self.write("DELETE FROM lines WHERE run = ?", (run,))
+        await self.write("DELETE FROM runs WHERE id = ?", (run,))
 
     async def end_run(self, run: int, exit_code: int, summary: Mapping[str, object]) -> None:
         """Record how a run ended."""
-        await self._write(
+        await self.write(
             "UPDATE runs SET ended = ?, exit = ?, summary = ? WHERE id = ?",
             (time.time(), exit_code, orjson.dumps(summary).decode(), run),
         )
@@ -215,7 +213,7 @@ class Store:
 
     async def end_step(self, run: int, name: str, told: str) -> None:
         """Record how a step after a run ended, in a word for people."""
-        await self._write(
+        await self.write(
             "UPDATE runs SET steps = json_set(steps, '$.' || ?, ?) WHERE id = ?",
             (name, told, run),
         )
@@ -236,7 +234,7 @@ class Store:
 
     async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
         """Commit a query's outcome."""
-        await self._write(
+        await self.write(
             "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(key, job, short_hash(ranked.qid), retry, ranked.status),
@@ -302,61 +300,6 @@ class Store:
             (run, short_hash(qid)),
         )
         return [(line, unpack(packed)) for line, packed in rows]
-
-    # The connection
-
-    async def write_rows(self, sql: str, rows: list[tuple[object, ...]]) -> None:
-        """Run a statement with each of `rows`, durably; for the modules of this package."""
-        await self._writes.submit((sql, rows))
-
-    async def _write(self, sql: str, parameters: tuple[object, ...]) -> None:
-        await self.write_rows(sql, [parameters])
-
-    async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
-        with store_errors(self.path):
-            await self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                for sql, group in groupby(writes, key=itemgetter(0)):
-                    rows = [row for _, rows in group for row in rows]
-                    await self._connection.executemany(sql, rows)
-                await self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    await self._connection.execute("ROLLBACK")
-                raise
-        return [None] * len(writes)
-
-    async def _look_up(self, keys: Sequence[bytes]) -> Sequence[StoredAnswer | None]:
-        rows = await self.select_in(
-            "SELECT * FROM answers WHERE run >= ? AND key", dict.fromkeys(keys), self._fresh_since
-        )
-        found = {row[1]: _stored(row) for row in rows}
-        return [found.get(key) for key in keys]
-
-    async def shrink(self, *, vacuum: bool) -> int:
-        """Bring all into the one file, with `vacuum` as small as it can be; the file's bytes.
-
-        Takes as much room again as the store while it lasts.
-        """
-        with store_errors(self.path):
-            if vacuum:
-                await self._connection.execute("VACUUM")
-            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-            return (await asyncio.to_thread(self.path.stat)).st_size
-
-    async def select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
-        """All rows of a query; for the modules of this package."""
-        with store_errors(self.path):
-            return list(await self._connection.execute_fetchall(sql, parameters))
-
-    async def select_in(self, sql: str, values: Iterable[object], *parameters: object) -> list[Any]:
-        """Rows of `sql`, which ends on the name of a column, for each of `values` in it."""
-        rows: list[Any] = []
-        remaining = iter(values)
-        while chunk := list(islice(remaining, _CHUNK)):
-            marks = ",".join("?" * len(chunk))
-            rows += await self.select(f"{sql} IN ({marks})", (*parameters, *chunk))
-        return rows
 
 
 def _stored(row: Sequence[Any]) -> StoredAnswer:

@@ -1,0 +1,86 @@
+"""A connection to a SQLite file: writes that come together share a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from batchrank.store.batcher import Batcher
+from batchrank.store.connection import store_errors
+
+_CHUNK = 500
+"""Parameters of one IN list."""
+
+_Write = tuple[str, list[tuple[object, ...]]]
+"""A statement and the rows to run it with."""
+
+
+class Database:
+    """Statements and their rows, whatever they mean; for the modules of this package.
+
+    Every method raises StoreError. A write is durable when its method returns.
+    """
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._writes: Batcher[_Write, None] = Batcher(self._commit)
+
+    async def close(self) -> None:
+        """Finish what is queued and close the file."""
+        await self._writes.drain()
+        with store_errors(self.path):
+            await self._connection.close()
+
+    async def write_rows(self, sql: str, rows: list[tuple[object, ...]]) -> None:
+        """Run a statement with each of `rows`, durably."""
+        await self._writes.submit((sql, rows))
+
+    async def write(self, sql: str, parameters: tuple[object, ...]) -> None:
+        """Run a statement, durably."""
+        await self.write_rows(sql, [parameters])
+
+    async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
+        with store_errors(self.path):
+            await self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                for sql, group in groupby(writes, key=itemgetter(0)):
+                    rows = [row for _, rows in group for row in rows]
+                    await self._connection.executemany(sql, rows)
+                await self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    await self._connection.execute("ROLLBACK")
+                raise
+        return [None] * len(writes)
+
+    async def select(self, sql: str, parameters: Sequence[object]) -> list[Any]:
+        """All rows of a query."""
+        with store_errors(self.path):
+            return list(await self._connection.execute_fetchall(sql, parameters))
+
+    async def select_in(self, sql: str, values: Iterable[object], *parameters: object) -> list[Any]:
+        """Rows of `sql`, which ends on the name of a column, for each of `values` in it."""
+        rows: list[Any] = []
+        remaining = iter(values)
+        while chunk := list(islice(remaining, _CHUNK)):
+            marks = ",".join("?" * len(chunk))
+            rows += await self.select(f"{sql} IN ({marks})", (*parameters, *chunk))
+        return rows
+
+    async def shrink(self, *, vacuum: bool) -> int:
+        """Bring all into the one file, with `vacuum` as small as it can be; the file's bytes.
+
+        Takes as much room again as the store while it lasts.
+        """
+        with store_errors(self.path):
+            if vacuum:
+                await self._connection.execute("VACUUM")
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            return (await asyncio.to_thread(self.path.stat)).st_size
