@@ -6,6 +6,8 @@ one token in every common tokeniser, with no blank that some of them would count
 
 from __future__ import annotations
 
+from functools import cache
+
 from batchrank.values import Form
 
 _EXAMPLE = (4, 2, 5, 1, 3)
@@ -31,6 +33,7 @@ def write(form: Form, identifiers: tuple[int, ...]) -> str:
             return " > ".join(f"[{i}]" for i in identifiers)
 
 
+@cache
 def grammar(documents: int, wanted: int, lowest: int = 1) -> str:
     """Return a GBNF grammar for exactly `wanted` compact identifiers out of `lowest`..documents.
 
@@ -44,6 +47,7 @@ def grammar(documents: int, wanted: int, lowest: int = 1) -> str:
     return f"root ::= id{more}\nid ::= {identifier}\n"
 
 
+@cache
 def regex(documents: int, wanted: int, lowest: int = 1) -> str:
     """Return a regular expression for exactly `wanted` compact ids out of `lowest`..documents.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ T = TypeVar("T")
 
 _FILES = 65_536
 """Open files that are asked for."""
+_COLLECT_EVERY = 50_000
+"""Objects made before cycles are looked for: few are in one, and the default is 700."""
 _FEWEST_FILES = 32
 """With fewer not even a store and one server can be open together."""
 
@@ -22,6 +25,8 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
     Raises FilesError where too few files may be opened, now or later.
     """
+    gc.freeze()  # what was imported stays
+    gc.set_threshold(_COLLECT_EVERY)
     try:
         return _run(work)
     except (BatchrankError, OSError) as error:

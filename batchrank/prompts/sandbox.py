@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from batchrank.hints import meant
@@ -48,6 +48,12 @@ class TextError(Exception):
 
 class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("*", "**"))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Look up an attribute; the number of a document in a loop is known to be harmless."""
+        if type(obj) is LoopContext and attribute == "index":
+            return obj.index
+        return super().getattr(obj, attribute)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Multiply, or refuse to where the product would be too large or too long."""
@@ -104,7 +110,11 @@ def compiled(body: str, offered: Iterable[str], examples: tuple[object, ...]) ->
         for number in tree.find_all(nodes.Const):
             if isinstance(number.value, int | float) and number.value > _MOST:
                 raise TextError(f"the number {number.value} is too large", number.lineno)
-        return _ENVIRONMENT.from_string(tree, globals={"examples": examples})
+        template = _ENVIRONMENT.from_string(tree, globals={"examples": examples})
+        template.globals = dict(
+            template.globals
+        )  # copied for every prompt, which a ChainMap is slow at
+        return template
     except jinja2.TemplateSyntaxError as error:
         raise TextError(str(error.message), error.lineno) from error
     except _BROKEN as error:
