@@ -25,7 +25,8 @@ from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asker import STORED, Asked, Asker, Manner
+from batchrank.ranking.asked import STORED, Asked
+from batchrank.ranking.asker import Asker, Manner
 from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
 from batchrank.serving.capacity import FixedCapacity

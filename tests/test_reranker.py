@@ -13,7 +13,7 @@ from batchrank.answers import Reading, permutation, unanswered
 from batchrank.errors import StoppedError
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asker import Asked
+from batchrank.ranking.asked import Asked
 from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
 from batchrank.selection.filtering import first, scored
 from batchrank.selection.selection import Selection

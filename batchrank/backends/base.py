@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from batchrank.backends.http import Gate, Http, Transport, at_once
+from batchrank.backends.http import Http
+from batchrank.backends.transport import Gate, Transport, at_once
 from batchrank.errors import FatalServerError
 from batchrank.values import Answer, Prompt, ServerInfo
 

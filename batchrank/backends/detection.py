@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from batchrank.backends.base import choose_model, identify
 from batchrank.backends.dialects import DIALECTS
-from batchrank.backends.http import Transport
 from batchrank.backends.loose import Json, count, dig, rows, text
+from batchrank.backends.transport import Transport
 from batchrank.errors import BadResponseError, FatalServerError, RefusedError
 from batchrank.values import Form, ServerInfo
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import BytesIO
 from types import SimpleNamespace
-from typing import Protocol
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from batchrank.backends.bodies import read_object
 from batchrank.backends.failures import failure
 from batchrank.backends.loose import Json, excerpt
+from batchrank.backends.transport import GET_SECONDS, Gate, at_once
+from batchrank.backends.urls import is_loopback, parse_url
 from batchrank.errors import (
     BadResponseError,
     FatalServerError,
@@ -28,49 +28,11 @@ from batchrank.errors import (
 
 CONNECT_SECONDS = 10.0
 """How long to wait for a connection, whatever the request may take."""
-GET_SECONDS = 10.0
-"""How long a question about the server itself may take."""
 MAX_BODY = 8 * 1024 * 1024
 """The largest body read: an answer is a few hundred bytes, a page gone wrong may be anything."""
 _LARGE_BODY = 1024 * 1024
-Gate = Callable[[], Awaitable[None]]
-"""Awaited before anything is sent: returns when it may be, or raises."""
 _TELLABLE_SECONDS = 0.01
 _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
-
-
-async def at_once() -> None:
-    """The gate that is always open."""
-
-
-class Transport(Protocol):
-    """What carries bytes to one server and back: `Http`, or something that has another send."""
-
-    url: str
-
-    @property
-    def reconnects(self) -> int:
-        """Counts connections made in the place of lost ones: behind each may be another server."""
-
-    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
-        """Send `body` to `path`; the body of the answer. `seconds` are all it may take.
-
-        Raises:
-            ServerError: anything but a 2xx answer of bearable size; see `batchrank.errors`.
-        """
-
-    async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
-        """The JSON object at `path`.
-
-        Raises:
-            ServerError: as `post`, and BadResponseError where it is no JSON object.
-        """
-
-    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
-        """The text at `path`. Raises ServerError as `post`."""
-
-    async def close(self) -> None:
-        """Close all connections."""
 
 
 class Http:
@@ -95,11 +57,11 @@ class Http:
             UsageError: the URL is no plain http(s) address, or the key can't be sent safely.
         """
         self.url = url.rstrip("/")
-        parts = _checked(self.url)
+        parts = parse_url(self.url)
         key = api_key.strip() if api_key else ""
         if not (key.isascii() and (key.isprintable() and " " not in key)):
             raise UsageError("The API key holds characters that no key has.")
-        if key and parts.scheme == "http" and not (insecure or _is_loopback(parts.hostname or "")):
+        if key and parts.scheme == "http" and not (insecure or is_loopback(parts.hostname or "")):
             raise UsageError(
                 f"The API key would travel unencrypted to {parts.hostname}: use https, or allow it "
                 "with --insecure."
@@ -302,25 +264,3 @@ def _reason(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return excerpt(error.strerror or str(error))
-
-
-def _checked(url: str) -> SplitResult:
-    if set(url) & set("@?#"):
-        raise UsageError("A server's address may hold no login, query or fragment.")
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port or an IPv6 address that is none
-        usable = False
-    if not usable:
-        raise UsageError(f"{excerpt(url)} is no address of the form http://HOST:PORT.")
-    return parts
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -8,8 +8,8 @@ from batchrank.answers.forms import schema
 from batchrank.backends.base import BackendOptions, Call, ask, choose_model, identify
 from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.dialects import first_token
-from batchrank.backends.http import GET_SECONDS
 from batchrank.backends.loose import Json, count, dig, rows, text
+from batchrank.backends.transport import GET_SECONDS
 from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
 KEEP_ALIVE = "1h"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchrank.backends.dialects import DIALECTS
-from batchrank.backends.http import GET_SECONDS, Transport
+from batchrank.backends.transport import GET_SECONDS, Transport
 from batchrank.errors import BadResponseError, IncapableError, RefusedError
 from batchrank.values import RerankPrompt, ServerInfo
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from batchrank.backends.http import Transport
 from batchrank.backends.loose import parse, rows
+from batchrank.backends.transport import Transport
 
 BACKGROUND: Mapping[str, int] = {"vllm": 1, "sglang": -1}
 """The priority behind the default of 0: vLLM takes the lowest number first, SGLang the highest."""

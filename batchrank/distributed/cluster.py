@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from batchrank.backends.http import Gate
+from batchrank.backends.transport import Gate
 from batchrank.distributed.relay import Hello, Relay, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import BatchrankError, NoServerError, UnavailableError, UsageError

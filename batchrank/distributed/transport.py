@@ -8,8 +8,8 @@ from itertools import count
 from typing import Protocol
 
 from batchrank.backends.bodies import read_object
-from batchrank.backends.http import GET_SECONDS, Gate
 from batchrank.backends.loose import Json
+from batchrank.backends.transport import GET_SECONDS, Gate
 from batchrank.distributed.relay import ENOUGH, Hello, Taken, Wanted
 from batchrank.errors import BatchrankError, UnavailableError
 from batchrank.version import __version__

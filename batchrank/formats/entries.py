@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from batchrank.formats.candidates import TEXT_KEYS, docid_of
 from batchrank.formats.jsonline import load_line
 from batchrank.formats.ownrows import parse_row
-from batchrank.formats.requests import LISTS, TEXT_KEYS, docid_of, list_key, parse_request
+from batchrank.formats.requests import LISTS, list_key, parse_request
 from batchrank.formats.rows import Row
 from batchrank.values import Document, Request
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from batchrank.answers import unanswered
@@ -15,6 +14,7 @@ from batchrank.errors import BudgetSpentError, PromptError, ServerError
 from batchrank.keys import answer_key
 from batchrank.logs import about_window
 from batchrank.prompts.render import QueryTexts
+from batchrank.ranking.asked import NOBODY, STORED, Asked, Spent
 from batchrank.ranking.flights import Flight, Place
 from batchrank.ranking.second import prompt_after
 from batchrank.readings.base import Way
@@ -22,55 +22,7 @@ from batchrank.serving.endpoints import Pool
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
 from batchrank.store.store import Store
-from batchrank.values import Answer, Permutation, Prompt, Status, Usage, Window
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One window's outcome; `used` is the answer it was read from, `consulted` all it took.
-
-    `endpoint` is the URL of the server that gave that answer just now, or failed to give one.
-    """
-
-    window: Window
-    permutation: Permutation
-    wanted: int
-    used: StoredAnswer | None
-    consulted: tuple[StoredAnswer, ...]
-    fault: str | None = None
-    fault_kind: str | None = None
-    endpoint: str = field(default="", compare=False)
-
-
-STORED = "store"
-NOBODY = "none"
-
-
-@dataclass(slots=True)
-class Spent:
-    """What this process did: calls it paid for and calls it could save.
-
-    `windows` are counted by how they ended and the URL of the server whose answer they were read
-    from, or that failed last: STORED where the store had it, NOBODY where none was asked.
-    """
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    saved: int = 0
-    retries: int = 0
-    seconds: float = 0.0
-    windows: Counter[tuple[Status, str]] = field(default_factory=Counter)
-
-    @property
-    def servers(self) -> dict[str, dict[str, int]]:
-        """By URL a server's `windows`, and those of them that were `bad`: unusable, unanswered."""
-        found: dict[str, dict[str, int]] = {}
-        for (status, source), count in sorted(self.windows.items()):
-            if source not in (STORED, NOBODY):
-                counts = found.setdefault(source, {"windows": 0, "bad": 0})
-                counts["windows"] += count
-                counts["bad"] += count * (status in (Status.FALLBACK, Status.ERROR))
-        return found
+from batchrank.values import Answer, Prompt, Status, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from batchrank.logs import about
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.ranking.asker import Asked
+from batchrank.ranking.asked import Asked
 from batchrank.selection.filtering import restored, without
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority

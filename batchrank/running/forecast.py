@@ -14,7 +14,7 @@ from batchrank.formats.requests import parse_request
 from batchrank.formats.sources.source import read_queries
 from batchrank.keys import line_digest, short_hash
 from batchrank.prompts.render import QueryTexts, text_of
-from batchrank.ranking.asker import Asked
+from batchrank.ranking.asked import Asked
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
 from batchrank.running.inputs import source_of

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from batchrank.formats.wording import counted
-from batchrank.ranking.asker import Spent
+from batchrank.ranking.asked import Spent
 from batchrank.running.snapshot import State
 from batchrank.values import Tally
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.discovery import discover
 from batchrank.backends.embedded import EmbeddedServer, fingerprint
-from batchrank.backends.http import Gate, Transport
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.backends.transport import Gate, Transport
 from batchrank.backends.weights import (
     GEMMA,
     announcement,

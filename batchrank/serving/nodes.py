@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from batchrank.backends.base import Backend
-from batchrank.backends.http import Gate, Transport
+from batchrank.backends.transport import Gate, Transport
 from batchrank.distributed.cluster import Change, Cluster, Wish, ray_cluster
 from batchrank.errors import NoServerError
 from batchrank.serving.following import Changed

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from batchrank.backends.http import at_once
+from batchrank.backends.transport import at_once
 from batchrank.distributed.relay import ENOUGH, Hello, Relay, Taken, Wanted, expanded
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import RefusedError, UnavailableError, UsageError

@@ -1,0 +1,159 @@
+"""Reads one candidate of a query, in any of the accepted shapes, as a document."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from batchrank.errors import LineError
+from batchrank.formats.wording import listed, shown
+from batchrank.values import Document
+
+TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
+_DOC_KEYS = frozenset((*TEXT_KEYS, "title"))
+_LARGEST_EXACT = 2.0**53
+"""Of floats: whole numbers from here on are not told apart."""
+
+
+def read_candidate(item: object, number: int) -> Document:
+    """Read candidate `number` (from 1); its score may be NaN or infinite.
+
+    Raises LineError with kind `shape`, `docid`, `text` or `score`.
+    """
+    if isinstance(item, str):
+        return Document(str(number), item)
+    docid, location = docid_of(item, number)
+    assert isinstance(item, dict)
+    text, title = _text(item, docid)
+    return Document(
+        docid, text, title or location, score_of(item, docid), _metadata(item), _embedding(item)
+    )
+
+
+def docid_of(item: object, number: int) -> tuple[str, str | None]:
+    """The docid of candidate `number`, and the place in code that it stands for.
+
+    Raises LineError with kind `shape` or `docid`.
+    """
+    if isinstance(item, str):
+        return str(number), None
+    if not isinstance(item, dict):
+        raise LineError(
+            "shape", f"Candidate {number} is {shown(item)}, expected an object or a string."
+        )
+    location = _location(item, number) if "path" in item else None
+    docid = item.get("docid", location)
+    if docid is None:
+        raise LineError(
+            "docid", f'Candidate {number} has no "docid", only the keys {listed(item)}.'
+        )
+    return identifier(docid, "docid", f"The docid of candidate {number}"), location
+
+
+def score_of(item: object, docid: str) -> float | None:
+    """The first stage's score, perhaps NaN or infinite; LineError where it is no number."""
+    score = item.get("score") if isinstance(item, dict) else None
+    if score is None:
+        return None
+    if not isinstance(score, int | float) or isinstance(score, bool):
+        raise LineError(
+            "score", f"The score of {shown(docid)} is {shown(score)}, expected a number."
+        )
+    return float(score)
+
+
+def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
+    """The strings and numbers of a candidate's metadata; of all else filters know nothing."""
+    found = _beside_or_inside(item, "metadata")
+    if not isinstance(found, dict):
+        return {}
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
+
+
+def _embedding(item: Mapping[str, Any]) -> Sequence[float]:
+    """A candidate's vector; empty where what is given is no list of finite numbers."""
+    found = _beside_or_inside(item, "embedding")
+    if not isinstance(found, list):
+        return ()
+    try:
+        # A fourth of the memory of a tuple.
+        vector = array("d", found)
+    except TypeError:
+        return ()
+    return vector if all(map(isfinite, vector)) else ()
+
+
+def has_embedding(item: object) -> bool:
+    """Whether anything is given as a candidate's vector, usable or not."""
+    return bool(_beside_or_inside(item, "embedding"))
+
+
+def _beside_or_inside(item: object, key: str) -> object:
+    if not isinstance(item, dict):
+        return None
+    doc = item.get("doc")
+    inner = doc.get(key) if isinstance(doc, dict) else None
+    return item.get(key) if inner is None else inner
+
+
+def _location(item: Mapping[str, Any], number: int) -> str:
+    """Name a piece of code: `path:start_line`, or `path` alone."""
+    path = identifier(item["path"], "docid", f"The path of candidate {number}")
+    start = item.get("start_line")
+    if start is None:
+        return path
+    return f"{path}:{identifier(start, 'docid', f'The start_line of candidate {number}')}"
+
+
+def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
+    """Find a candidate's text and title; a title alone is its text."""
+    doc = item.get("doc")
+    if isinstance(doc, str):
+        doc = {"text": doc}
+    elif doc is not None and not isinstance(doc, dict):
+        raise LineError(
+            "text", f"The doc of {shown(docid)} is {shown(doc)}, expected an object or a string."
+        )
+    holder = doc or item
+    text = None
+    for key in TEXT_KEYS:
+        if (text := _string(holder, key, docid)) is not None:
+            break
+    title = _string(holder, "title", docid) or _string(item, "title", docid)
+    if title and (not text or text.isspace()):
+        return title, None
+    if text is not None:
+        return text, title
+    # An object that says nothing is an empty document; one that says it by another name is not.
+    if doc is not None and (not doc or not _DOC_KEYS.isdisjoint(doc)):
+        return "", None
+    raise LineError(
+        "text",
+        f"Document {shown(docid)} has no text: expected one of "
+        f"{', '.join(TEXT_KEYS)}, found only the keys {listed(holder)}.",
+    )
+
+
+def _string(holder: Mapping[str, Any], key: str, docid: str) -> str | None:
+    value = holder.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise LineError("text", f"The {key} of {shown(docid)} is {shown(value)}, expected a string.")
+
+
+def identifier(value: object, kind: str, what: str) -> str:
+    """A qid or docid as text; LineError of `kind`, which begins with `what`, where it is none."""
+    if isinstance(value, str) and value and not value.isspace():
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and abs(value) >= _LARGEST_EXACT:
+        # Whatever its digits were: JSON's larger integers are read as floats.
+        raise LineError(kind, f"{what} is too large a number ({value:g}): write it as a string.")
+    raise LineError(kind, f"{what} is {shown(value)}, expected a string or an integer.")
