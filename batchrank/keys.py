@@ -48,3 +48,8 @@ def ranking_key(job: bytes, line: bytes, *apart: int) -> bytes:
     """Of one line's ranking in one job; `apart` tells lines that failed by where they stand."""
     suffix = b"".join(number.to_bytes(8, "big") for number in apart)
     return hashlib.blake2b(job + line + suffix, digest_size=KEY_BYTES).digest()
+
+
+def generation(job: bytes, since: int) -> bytes:
+    """What the keys of a job's rankings start from: anew with each run that starts afresh."""
+    return job + (since.to_bytes(8, "big") if since else b"")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.keeping.retention import Collected, collect
 from batchrank.keys import short_hash
-from batchrank.running.retention import Collected, collect
 from batchrank.store.lock import store_lock
 from batchrank.store.records import Line, Run
 from batchrank.store.store import Store

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from batchrank.errors import UsageError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.sharding import of_shard
-from batchrank.running.results import name_of_part
+from batchrank.results.filenames import name_of_part
 from batchrank.spec.shard import parse_shard
 from batchrank.store.lock import store_lock
 from batchrank.store.schema import VERSION

@@ -8,17 +8,17 @@ from dataclasses import asdict
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.summary import night_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import night_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import NoServerError
 from batchrank.formats.check import check_lines
 from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted, duration
-from batchrank.running.doctor import Findings, Speed, examine
+from batchrank.planning.doctor import Findings, Speed, examine
 from batchrank.running.inputs import source_of
 from batchrank.selection.unseen import UnseenKeys
 from batchrank.spec.jobspec import JobSpec

@@ -7,16 +7,16 @@ from dataclasses import asdict, replace
 
 import typer
 
+from batchrank.cli.display.summary import night_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import night_lines
 from batchrank.clock import SystemClock
 from batchrank.formats.wording import duration
+from batchrank.planning.forecast import Forecast, forecast
+from batchrank.planning.known import known_lines
+from batchrank.planning.outlook import Outlook, end_of_next, look_ahead
 from batchrank.ranking.job import Job
-from batchrank.running.forecast import Forecast, forecast
-from batchrank.running.known import known_lines
 from batchrank.running.night import End
-from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates

@@ -15,7 +15,7 @@ from batchrank.cli.streams import print_json
 from batchrank.errors import UsageError
 from batchrank.formats.wording import one_line, printable
 from batchrank.ranking.replay import Replayed
-from batchrank.running.inspection import Inspected, as_document, inspected
+from batchrank.results.inspection import Inspected, as_document, inspected
 from batchrank.spec.fields import MANY, MOST
 from batchrank.store.history import on_line
 from batchrank.store.records import Run

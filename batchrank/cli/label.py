@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.tuned import checked_lines, label_lines
 from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
@@ -22,7 +23,6 @@ from batchrank.cli.trying import (
     check_result,
     try_on,
 )
-from batchrank.cli.tuned import checked_lines, label_lines
 from batchrank.errors import UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.holdings import Holding, holding

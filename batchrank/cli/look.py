@@ -11,17 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.summary import totals_lines, way_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import totals_lines, way_lines
 from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
-from batchrank.running.causes import Cause, failures, fallbacks
-from batchrank.running.results import Written, write_results
+from batchrank.results.causes import Cause, failures, fallbacks
+from batchrank.results.writing import Written, write_results
 from batchrank.running.status import read_status
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there

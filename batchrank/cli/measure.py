@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
-from batchrank.cli.loop import run_loop
-from batchrank.cli.measured import (
+from batchrank.cli.display.measured import (
     comparison_lines,
     evaluation_lines,
     likeness_lines,
     spending_lines,
 )
+from batchrank.cli.loop import run_loop
 from batchrank.cli.noisy import ask_twice_of, noise_lines, noise_value
 from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from batchrank.cli.columns import sentence, table
+from batchrank.cli.display.columns import sentence, table
 from batchrank.cli.trying import Say, try_on
 from batchrank.formats.wording import counted
 from batchrank.measuring.comparison import Comparison, Pair

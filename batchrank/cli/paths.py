@@ -14,8 +14,8 @@ from batchrank.formats.holdings import Holding, holding
 from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import quoted
 from batchrank.publishing.opening import target_path
+from batchrank.results.filenames import rejected_name, summary_name
 from batchrank.running.inputs import source_of
-from batchrank.running.results import rejected_name, summary_name
 from batchrank.running.status import status_path
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import OutputFormat

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.published import as_value, ending_lines, outlook_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output, stored_files
-from batchrank.cli.published import as_value, ending_lines, outlook_lines
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.summary import summary_lines
 from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
-from batchrank.cli.summary import summary_lines
 from batchrank.cli.talk import Talk
 from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
@@ -27,8 +27,8 @@ from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
 from batchrank.nightly.after import Step, after_the_run
 from batchrank.publishing.making import target_of
+from batchrank.results.filenames import default_output, name_of_part
 from batchrank.running.inputs import source_of
-from batchrank.running.results import default_output, name_of_part
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import write_status

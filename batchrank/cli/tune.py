@@ -9,6 +9,13 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.tuned import (
+    diagnosis_lines,
+    is_tuned,
+    spec_comment,
+    tuning_lines,
+    tuning_value,
+)
 from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
@@ -21,13 +28,6 @@ from batchrank.cli.trying import (
     TrialStore,
     check_result,
     try_on,
-)
-from batchrank.cli.tuned import (
-    diagnosis_lines,
-    is_tuned,
-    spec_comment,
-    tuning_lines,
-    tuning_value,
 )
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.holdings import Holding

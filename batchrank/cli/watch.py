@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from batchrank.cli.board import board
+from batchrank.cli.display.board import board
 from batchrank.cli.look import status
 from batchrank.cli.talk import told
 from batchrank.errors import UsageError

@@ -14,7 +14,7 @@ from batchrank.formats.sources.source import Source
 from batchrank.library.feed import Feed
 from batchrank.library.requests import Requests
 from batchrank.measuring.scratch import scratch_folder
-from batchrank.running.results import make_row
+from batchrank.results.writing import make_row
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.verdict import Report

@@ -9,7 +9,7 @@ from batchrank.backends.discovery import Found
 from batchrank.formats.toml import write_toml
 from batchrank.formats.wording import counted, displayable
 from batchrank.nightly.survey import Survey, at_share
-from batchrank.running.results import default_output
+from batchrank.results.filenames import default_output
 from batchrank.spec.jobspec import JobSpec
 
 _NO_RERANKER = ("embed", "whisper", "bge-", "nomic", "minilm")

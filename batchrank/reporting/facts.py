@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from batchrank.measuring.comparison import Change, Evaluation
 from batchrank.measuring.runs import Spending
 from batchrank.measuring.worth import Worth
-from batchrank.running.causes import Cause
+from batchrank.results.causes import Cause
 from batchrank.store.records import Run, Totals
 from batchrank.values import QueryStatus, Status
 

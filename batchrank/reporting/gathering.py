@@ -29,7 +29,7 @@ from batchrank.reporting.queries import (
 )
 from batchrank.reporting.repeating import repeat_command, settings_toml
 from batchrank.reporting.timing import latency, slots
-from batchrank.running.causes import Cause, failures, fallbacks
+from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.spec.jobspec import Cost
 from batchrank.store.history import bad_queries, failed_queries
 from batchrank.store.records import Run

@@ -1,1 +1,1 @@
-"""A run from input to verdict, and what is told before, during and after it."""
+"""A run from input to verdict, and what is told of it while it lasts."""

@@ -14,7 +14,7 @@ from batchrank.formats.trec import read_qrels
 from batchrank.keys import short_hash
 from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import replay
-from batchrank.running.causes import failures
+from batchrank.results.causes import failures
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
 from batchrank.store.records import Run, Totals

@@ -13,11 +13,10 @@ from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
 from batchrank.formats.sources.source import Source, is_plain, read_queries
-from batchrank.keys import line_digest, ranking_key, short_digest, short_hash
+from batchrank.keys import generation, line_digest, ranking_key, short_digest, short_hash
 from batchrank.ranking.ancestry import find_lineages
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import failed
-from batchrank.running.known import generation
 from batchrank.running.readerthread import in_daemon_thread
 from batchrank.running.redo import forget_fallbacks
 from batchrank.running.spool import Spool

@@ -13,7 +13,7 @@ from batchrank.keys import short_hash
 from batchrank.logs import about
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
-from batchrank.running.causes import TIMEOUT
+from batchrank.results.causes import TIMEOUT
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
 from batchrank.running.intake import Intake, NewQuery
 from batchrank.running.recorder import Recorder

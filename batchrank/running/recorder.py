@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from batchrank.formats.wording import displayable
+from batchrank.results.filenames import NO_FILE
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Finished, GateState, Move, Snapshot, WindowCount
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.trace import Done, Trace

@@ -15,14 +15,14 @@ from batchrank.formats.sources.source import Source, check_readable
 from batchrank.formats.wording import displayable
 from batchrank.logs import about
 from batchrank.ranking.job import Job
+from batchrank.results.filenames import NO_FILE
+from batchrank.results.inspection import as_document, inspected
 from batchrank.running.gates import Canaries
-from batchrank.running.inspection import as_document, inspected
 from batchrank.running.intake import Intake, Order
 from batchrank.running.night import hold_lock, night_before
 from batchrank.running.openqueries import Ongoing, OpenQueries
 from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
-from batchrank.running.results import NO_FILE
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
 from batchrank.running.ticking import Ticking

@@ -9,7 +9,7 @@ import orjson
 
 from batchrank.errors import BatchrankError
 from batchrank.formats.atomic import AtomicFile
-from batchrank.running.results import summary_name
+from batchrank.results.filenames import summary_name
 from batchrank.running.verdict import Report
 from batchrank.version import __version__
 

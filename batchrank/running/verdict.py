@@ -14,17 +14,12 @@ from batchrank.errors import (
 )
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.wording import counted, displayable
-from batchrank.running.causes import Cause, chance_of_repeating, failures, silences
+from batchrank.results.causes import Cause, chance_of_repeating, failures, silences
+from batchrank.results.filenames import rejected_name, remove_rejected, state_of
+from batchrank.results.writing import Written, write_results
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.results import (
-    Written,
-    rejected_name,
-    remove_rejected,
-    state_of,
-    write_results,
-)
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import (
     Changes,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len, set_cell_size
 
-from batchrank.cli.columns import WIDTH, table
+from batchrank.cli.display.columns import WIDTH, table
 
 WORDS = st.lists(st.text(st.sampled_from("abc,_排序"), min_size=1, max_size=70), max_size=9)
 

@@ -48,7 +48,7 @@ def test_doctor_says_what_will_be_done_and_what_would_fit(
 ) -> None:
     # Whatever is measured takes a second.
     clock = SimpleNamespace(perf_counter=count().__next__)
-    monkeypatch.setattr("batchrank.running.doctor.time", clock)
+    monkeypatch.setattr("batchrank.planning.doctor.time", clock)
     base = ("doctor", source, "--base-url", shell.url, "--json")
     found = _doctor(*base)
     assert found["outlook"]["seconds_left"] is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from batchrank.cli.board import board, sparkline
+from batchrank.cli.display.board import board, sparkline
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import write_status
 from batchrank.store.lock import store_lock

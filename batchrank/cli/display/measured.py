@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from batchrank.cli.columns import names, sentence, table
+from batchrank.cli.display.columns import names, sentence, table
 from batchrank.formats.wording import counted, duration, money
 from batchrank.measuring.comparison import (
     Change,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from batchrank.formats.wording import counted, duration, printable
+from batchrank.planning.outlook import Outlook
 from batchrank.running.night import End
-from batchrank.running.outlook import Outlook
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.wall import told

@@ -16,7 +16,7 @@ import orjson
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, listed, quoted
-from batchrank.running.results import NO_FILE
+from batchrank.results.filenames import NO_FILE
 from batchrank.spec.shard import parse_shard
 from batchrank.store.connection import store_errors
 from batchrank.store.packing import pack, unpack

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from string import ascii_letters
 
-from batchrank.cli.columns import sentence, table
-from batchrank.cli.plots import bars, scatter
+from batchrank.cli.display.columns import sentence, table
+from batchrank.cli.display.plots import bars, scatter
 from batchrank.formats.wording import counted
 from batchrank.measuring.bias import Effect
 from batchrank.measuring.diagnosis import MEASURE, Diagnosis, Quality

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from batchrank.errors import UsageError
+from batchrank.planning.forecast import Forecast, forecast
 from batchrank.ranking.job import Job
-from batchrank.running.forecast import Forecast, forecast
 from batchrank.running.night import End, end_of, night_before
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Store

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from batchrank.keys import ranking_key
+from batchrank.keys import generation, ranking_key
 from batchrank.ranking.job import Job
 from batchrank.store.history import fresh_since
 from batchrank.store.store import Store
@@ -31,11 +31,6 @@ class KnownLines:
             key for key, one in found.items() if not (one.retry or (self.again and one.fell_back))
         }
         return [not done.isdisjoint(line) for line in of_lines]
-
-
-def generation(job: bytes, since: int) -> bytes:
-    """What the keys of a job's rankings start from: anew with each run that starts afresh."""
-    return job + (since.to_bytes(8, "big") if since else b"")
 
 
 @asynccontextmanager

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError
+from batchrank.planning.forecast import Forecast, forecast, pairs_in
+from batchrank.planning.known import known_lines
+from batchrank.planning.outlook import Outlook, end_of_next, look_ahead
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.ranking.job import Job
-from batchrank.running.forecast import Forecast, forecast, pairs_in
-from batchrank.running.known import known_lines
 from batchrank.running.night import End
-from batchrank.running.outlook import Outlook, end_of_next, look_ahead
 from batchrank.serving.capacity import to_fill
 from batchrank.serving.connection import Connection, connect
 from batchrank.serving.curfew import Curfew

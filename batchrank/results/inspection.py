@@ -10,7 +10,7 @@ import orjson
 
 from batchrank.formats.rows import encode_jsonl
 from batchrank.ranking.replay import Replayed, replay
-from batchrank.running.results import make_row
+from batchrank.results.writing import make_row
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import RankedQuery

@@ -1,0 +1,1 @@
+"""Stores as files to look after: joined, emptied of what no run uses."""
