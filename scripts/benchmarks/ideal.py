@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import heapq
-import math
-import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 SEGMENTS = 5
 """Windows of the first round; one merge follows."""
 
 
-def ideal_rate(slots: int, call_seconds: float, sigma: float, queries: int) -> float:
+def ideal_rate(slots: int, latencies: Iterable[float], queries: int) -> float:
     """Calls a second where slots never wait for the client and merges go before segments.
 
-    Latencies are lognormal with this sigma; failures cost no slot time and are tried again.
+    `latencies` are seconds, one a call, in the order of sending; failures take no time.
     """
-    rng = random.Random(7)
+    drawn = iter(latencies)
     ready: list[tuple[int, int]] = []
     waiting = iter(range(queries))
     left = [SEGMENTS] * queries
@@ -32,8 +30,7 @@ def ideal_rate(slots: int, call_seconds: float, sigma: float, queries: int) -> f
                 ready += [(0, query)] * SEGMENTS
                 heapq.heapify(ready)
             number, query = heapq.heappop(ready)
-            spread = math.exp(sigma * rng.gauss(0, 1) - sigma**2 / 2)
-            heapq.heappush(at_work, (now + call_seconds * spread, number, query))
+            heapq.heappush(at_work, (now + next(drawn), number, query))
             free -= 1
         if not at_work:
             break

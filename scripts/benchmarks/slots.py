@@ -18,6 +18,8 @@ from scripts.benchmarks.figures import Figure, Row, figure
 from scripts.benchmarks.ideal import SEGMENTS, ideal_rate, rate_of
 from scripts.benchmarks.inputs import make_input
 from scripts.benchmarks.processes import ROOT, batchrank, run, server
+from scripts.judge.config import JudgeConfig
+from scripts.judge.latency import Slots
 
 CANDIDATES = 100
 TEXT_BYTES = 800
@@ -80,11 +82,19 @@ CASES = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Calls a second between the first and the last window, and CPU seconds of the client."""
+    """Calls a second between the first and the last window, and CPU seconds of the client.
 
-    calls: int
+    `latencies` are the seconds that slots worked on them, in the order in which they came.
+    """
+
     rate: float
     cpu: float
+    latencies: tuple[float, ...]
+
+    @property
+    def calls(self) -> int:
+        """How many windows were answered."""
+        return len(self.latencies)
 
 
 def measure(name: str, size: float, folder: Path) -> Row:
@@ -140,7 +150,7 @@ def _figures(case: Case, queries: int, found: dict[str, Measured]) -> list[Figur
             figure("CPU a call / bare client's", cpu["batchrank"] / cpu["bare"], most=CPU),
         ]
     else:
-        simulated = ideal_rate(case.all_slots, case.call_seconds, case.sigma, queries)
+        simulated = ideal_rate(case.all_slots, found["batchrank all"].latencies, queries)
         # Several servers are held to the sum of what each could do.
         beside = simulated if case.sigma else most
         word = "simulated" if case.sigma else "sum of the servers'"
@@ -167,8 +177,11 @@ def against_judges(folder: Path, case: Case, command: list[str], queries: int) -
     if len(windows) < expected:
         raise SystemExit(f"{len(windows)} of {expected} windows answered: {' '.join(command)}")
     # What came before the job's own windows was the preflight.
-    ended = sorted(call["time"] + call["seconds"] for call in windows)[-expected:]
-    return Measured(expected, rate_of(ended), used.cpu)
+    windows = sorted(windows, key=lambda call: call["time"])[-expected:]
+    ended = sorted(call["time"] + call["seconds"] for call in windows)
+    config = JudgeConfig(call_seconds=case.call_seconds, sigma=case.sigma)
+    latencies = (Slots(config).seconds(0, 0, call["body"]) for call in windows)
+    return Measured(rate_of(ended), used.cpu, tuple(latencies))
 
 
 def judge(case: Case, slots: int, log: Path) -> AbstractContextManager[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -83,7 +84,7 @@ def test_plots_are_drawn_of_the_rows_that_are_there_and_always_alike(tmp_path: P
 
 @pytest.mark.parametrize("slots", [1, 16, 28])
 def test_slots_that_never_wait_are_used_all_the_time(slots: int) -> None:
-    assert ideal_rate(slots, 0.05, 0.0, 200) * 0.05 / slots == pytest.approx(1, abs=0.03)
+    assert ideal_rate(slots, repeat(0.05), 200) * 0.05 / slots == pytest.approx(1, abs=0.03)
 
 
 def test_every_target_of_the_slots_can_be_met() -> None:
