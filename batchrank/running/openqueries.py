@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from batchrank.errors import BatchrankError, DeadlineError, RejectedError
 from batchrank.keys import short_hash
 from batchrank.logs import about
-from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker, failed, settled
 from batchrank.results.causes import TIMEOUT
 from batchrank.running.gates import Canaries, is_hopeless, worse_canaries
-from batchrank.running.intake import Intake, NewQuery
-from batchrank.running.recorder import Recorder
+from batchrank.running.intake import NewQuery
+from batchrank.running.ongoing import Ongoing
 from batchrank.running.rerankers import Rerankers, make_rerankers
-from batchrank.running.stopping import Stopping
-from batchrank.running.timekeeper import Timekeeper
 from batchrank.selection.filtering import restored, without
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
 from batchrank.store.history import show_instead
-from batchrank.store.records import Run
-from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery
 
 _MOST_OPEN = 4096
 """Bounds memory if the store can't keep up; otherwise far fewer queries are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ongoing:
-    """A run that is registered: what all its queries share."""
-
-    job: Job
-    run: Run
-    store: Store
-    intake: Intake
-    time: Timekeeper
-    stopping: Stopping
-    recorder: Recorder
-    canaries: Canaries | None
 
 
 class OpenQueries:

@@ -20,7 +20,8 @@ from batchrank.results.inspection import as_document, inspected
 from batchrank.running.gates import Canaries
 from batchrank.running.intake import Intake, Order
 from batchrank.running.night import hold_lock, night_before
-from batchrank.running.openqueries import Ongoing, OpenQueries
+from batchrank.running.ongoing import Ongoing
+from batchrank.running.openqueries import OpenQueries
 from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
 from batchrank.running.snapshot import Snapshot
@@ -207,16 +208,7 @@ class Runner:
     async def _finish(self, ongoing: Ongoing) -> Report:
         """Judge the run, write its result, and record how it ended."""
         self._progress.state = "writing"
-        report = await conclude(
-            self._store,
-            ongoing.run,
-            self._spec,
-            self._output,
-            stopped=self._stopping.reason,
-            canaries=self._canaries,
-            intake=ongoing.intake,
-            progress=self._progress,
-        )
+        report = await conclude(ongoing, self._output)
         self._recorder.update()
         kept = {**report.summary(), "trace": self._recorder.trace}
         await self._store.end_run(ongoing.run.id, report.exit_code, kept)

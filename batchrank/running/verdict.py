@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import asdict, dataclass, replace
 
 from batchrank.errors import (
-    BatchrankError,
     DeadlineError,
     ModelChangedError,
     RejectedError,
@@ -19,8 +18,8 @@ from batchrank.results.filenames import rejected_name, remove_rejected, state_of
 from batchrank.results.writing import Written, write_results
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
+from batchrank.running.ongoing import Ongoing
 from batchrank.running.progress import Progress
-from batchrank.spec.jobspec import JobSpec
 from batchrank.store.history import (
     Changes,
     Coverage,
@@ -104,21 +103,13 @@ class Report:
         }
 
 
-async def conclude(
-    store: Store,
-    run: Run,
-    spec: JobSpec,
-    output: str | None,
-    *,
-    stopped: BatchrankError | None,
-    canaries: Canaries | None,
-    intake: Intake,
-    progress: Progress,
-) -> Report:
+async def conclude(ongoing: Ongoing, output: str | None) -> Report:
     """Judge what is there, and write it where it is good enough; nowhere where `output` is None.
 
     Raises DiskError, StoreError, and UsageError where a gate can't be applied.
     """
+    store, run, intake = ongoing.store, ongoing.run, ongoing.intake
+    stopped, canaries = ongoing.stopping.reason, ongoing.canaries
     counts = await _count(store, run, intake)
     totals = counts.totals
     warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
@@ -129,7 +120,7 @@ async def conclude(
         reasons=[],
         examples=[],
         totals=totals,
-        progress=progress,
+        progress=ongoing.recorder.progress,
         warnings=[*warnings, *await _repeated_orders(store, run, totals.tally)],
         failures=await failures(store, run) if QueryStatus.FAILED in totals.queries else [],
         silences=await silences(store, run) if totals.tally.error else [],
@@ -155,11 +146,11 @@ async def conclude(
             model_changed=isinstance(stopped, ModelChangedError),
         )
         if isinstance(stopped, DeadlineError):
-            report = await _judge_short_night(store, run, spec, report, canaries)
+            report = await _judge_short_night(ongoing, report)
         if not isinstance(stopped, RejectedError) or done.done < done.lines or not intake.is_read:
             return report
     else:
-        found = await rejections(store, run, spec, report.totals, canaries)
+        found = await rejections(store, run, ongoing.job.spec, report.totals, canaries)
         report = replace(
             report,
             exit_code=RejectedError.exit_code if found else 0,
@@ -170,20 +161,19 @@ async def conclude(
     written = rejected_name(output) if output and report.exit_code else output
     if written is None:
         return report
-    left_out = await _write(store, run, spec, written, intake)
+    left_out = await _write(ongoing, written)
     if written == output and await asyncio.to_thread(remove_rejected, output):
         gone = f"{displayable(output)}.rejected of an earlier run is removed: this one is accepted"
         report = replace(report, warnings=[*report.warnings, gone])
     return replace(report, output=displayable(written), left_out=left_out)
 
 
-async def _judge_short_night(
-    store: Store, run: Run, spec: JobSpec, report: Report, canaries: Canaries | None
-) -> Report:
+async def _judge_short_night(ongoing: Ongoing, report: Report) -> Report:
     """What the gates say of the queries that were done in time."""
+    store, run, canaries = ongoing.store, ongoing.run, ongoing.canaries
     if canaries is not None and not await queries_of(store, run.id, canaries.hashes):
         canaries = None  # none was done yet
-    found = await rejections(store, run, spec, report.totals, canaries)
+    found = await rejections(store, run, ongoing.job.spec, report.totals, canaries)
     return replace(
         report,
         publishable=not found,
@@ -229,8 +219,9 @@ async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
     )
 
 
-async def _write(store: Store, run: Run, spec: JobSpec, path: str, intake: Intake) -> list[str]:
+async def _write(ongoing: Ongoing, path: str) -> list[str]:
     """Write a run's rows, but where the run before has written the same and nobody touched it."""
+    store, run, intake, spec = ongoing.store, ongoing.run, ongoing.intake, ongoing.job.spec
     form = output_format(spec.output_format, path)
     can_be_read_again = await asyncio.to_thread(lambda: intake.source.is_seekable)
     texts = intake.source if can_be_read_again else None
