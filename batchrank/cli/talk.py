@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -46,12 +45,7 @@ class Talk:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             with suppress(OSError):
                 self._bar.stop()

@@ -10,7 +10,7 @@ import orjson
 
 from batchrank.errors import LineError
 from batchrank.formats.wording import shown
-from batchrank.values import Document, Ranking
+from batchrank.values import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +80,6 @@ class Row:
     incremental: bool = False
     documents: Mapping[str, Document] = field(default_factory=dict)
     invocations: Sequence[Invocation] | None = None
-
-
-def ranked_docs(ranking: Ranking, candidates: Sequence[Document]) -> tuple[RankedDoc, ...]:
-    """Put candidates, given in first-stage order, in the places that `ranking` says.
-
-    `ranking` holds each docid of `candidates` once. The score is n − rank + 1 with n the number
-    of candidates, so that writing fewer of them does not change it.
-    """
-    places = {document.docid: place for place, document in enumerate(candidates)}
-    count = len(candidates)
-    return tuple(
-        RankedDoc(docid, rank, place + 1, count - rank + 1, candidates[place].score)
-        for rank, docid in enumerate(ranking, 1)
-        for place in (places[docid],)
-    )
 
 
 def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:

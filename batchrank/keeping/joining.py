@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 import orjson
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, listed, quoted
+from batchrank.keeping.parts import Part, check_parts, parts_of, read_only
 from batchrank.results.filenames import NO_FILE
-from batchrank.spec.shard import parse_shard
 from batchrank.store.connection import store_errors
 from batchrank.store.packing import pack, unpack
 from batchrank.store.store import Store
@@ -41,23 +40,6 @@ class Joined:
     remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The last run about one shard that a store holds; `lines` is None where it read not all."""
-
-    store: Path
-    run: int
-    shard: Shard
-    job: bytes
-    settings: dict[str, object]
-    fresh_since: int
-    input: str
-    started: float
-    exit: int | None
-    lines: int | None
-    reasons: tuple[str, ...]
-
-
 async def join(stores: Sequence[Path], target: Path) -> Joined:
     """Join `stores`, each of one or several shards, into the new file `target` (mode 0600).
 
@@ -73,8 +55,8 @@ async def join(stores: Sequence[Path], target: Path) -> Joined:
     for path in stores:
         store = await Store.open(path, create=True)  # looked through where it was killed
         await store.close()
-    parts = await asyncio.to_thread(lambda: [part for path in stores for part in _parts(path)])
-    _check(parts)
+    parts = await asyncio.to_thread(lambda: [part for path in stores for part in parts_of(path)])
+    check_parts(parts)
     scratch = target.with_name(f".{target.name}.partial")
     await asyncio.to_thread(scratch.unlink, missing_ok=True)
     try:
@@ -94,71 +76,14 @@ def _put(scratch: Path, target: Path) -> None:
         scratch.replace(target)
 
 
-def _address(path: Path) -> str:
-    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-
-
-def _parts(path: Path) -> list[_Part]:
-    """The last run of each shard in the store, of the job and the split of its last run."""
-    with store_errors(path), closing(sqlite3.connect(_address(path), uri=True)) as store:
-        rows = store.execute(
-            "SELECT runs.id, ifnull(shard, '0/1'), key, settings, fresh_since, input, started, "
-            "exit, lines, summary FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id IN "
-            "(SELECT max(id) FROM runs WHERE job = (SELECT job FROM runs ORDER BY id DESC LIMIT 1) "
-            "GROUP BY shard) ORDER BY runs.id DESC"
-        ).fetchall()
-    if not rows:
-        raise UsageError(f"store {path} holds no run: make one with `batchrank run --shard`")
-    found = []
-    for run, shard, key, settings, fresh_since, source, *ending in rows:
-        started, exit_code, lines, summary = ending
-        job = (parse_shard(shard), key, orjson.loads(settings), fresh_since, source)
-        reasons = tuple(orjson.loads(summary)["reasons"]) if summary else ()
-        found.append(_Part(path, run, *job, started, exit_code, lines, reasons))
-    return [part for part in found if part.shard.count == found[0].shard.count]
-
-
-def _check(parts: Sequence[_Part]) -> None:
-    """See that parts can be joined; raises UsageError."""
-    first = parts[0]
-    holders: dict[int, Path] = {}
-    for part in parts:
-        names = f"{quoted(first.store)} and {quoted(part.store)}"
-        if part.job != first.job:
-            raise UsageError(
-                f"{names} are of different jobs: {_differences(first, part)}; run all shards with "
-                "the same settings, model and batchrank"
-            )
-        if part.shard.count != first.shard.count:
-            raise UsageError(
-                f"{names} do not belong together: the input was split into {first.shard.count} "
-                f"shards for one and into {part.shard.count} for the other"
-            )
-        if (other := holders.setdefault(part.shard.index, part.store)) != part.store:
-            raise UsageError(
-                f"{quoted(other)} and {quoted(part.store)} both hold shard {part.shard}: leave one "
-                "of them out"
-            )
-
-
-def _differences(one: _Part, other: _Part) -> str:
-    names = sorted(one.settings.keys() | other.settings.keys())
-    pairs = ((name, one.settings.get(name), other.settings.get(name)) for name in names)
-    return "; ".join(
-        f"{name} is {orjson.dumps(mine).decode()[:200]} and {orjson.dumps(its).decode()[:200]}"
-        for name, mine, its in pairs
-        if mine != its
-    )
-
-
-def _write(stores: Sequence[Path], parts: Sequence[_Part], scratch: Path) -> Joined:
+def _write(stores: Sequence[Path], parts: Sequence[Part], scratch: Path) -> Joined:
     with store_errors(scratch), closing(_opened(scratch)) as joined:
         for number, store in enumerate(stores):
             own = [part for part in parts if part.store == store]
-            joined.execute("ATTACH ? AS part", (_address(store),))
+            joined.execute("ATTACH ? AS part", (read_only(store),))
             joined.execute("BEGIN")
             offset = _add_answers(joined, own[0].fresh_since, number)
-            with closing(sqlite3.connect(_address(store), uri=True)) as source:
+            with closing(sqlite3.connect(read_only(store), uri=True)) as source:
                 _add_rankings(joined, source, offset)
             _add_models_and_lines(joined, own)
             joined.execute("COMMIT")
@@ -267,7 +192,7 @@ def _renumbered(
         yield pack(replace(one, answers=answers))
 
 
-def _add_models_and_lines(joined: sqlite3.Connection, own: Sequence[_Part]) -> None:
+def _add_models_and_lines(joined: sqlite3.Connection, own: Sequence[Part]) -> None:
     joined.execute("INSERT OR IGNORE INTO main.models SELECT * FROM part.models")
     for part in own:
         twice = joined.execute(
@@ -287,7 +212,7 @@ def _add_models_and_lines(joined: sqlite3.Connection, own: Sequence[_Part]) -> N
         )
 
 
-def _add_run(joined: sqlite3.Connection, parts: Sequence[_Part]) -> tuple[int, bool]:
+def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bool]:
     """Add the run that shows all lines; how many they are, and whether the inputs were all read."""
     number = max(part.run for part in parts)
     ((job, count),) = joined.execute(
@@ -321,7 +246,7 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[_Part]) -> tuple[int, b
     return count, all(part.lines is not None for part in parts)
 
 
-def _remarks(joined: sqlite3.Connection, parts: Sequence[_Part]) -> Iterator[str]:
+def _remarks(joined: sqlite3.Connection, parts: Sequence[Part]) -> Iterator[str]:
     """What the shards lack of a whole and accepted night."""
     count = parts[0].shard.count
     there = {part.shard.index for part in parts}

@@ -20,15 +20,11 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some queries of an input, in its order: parsed, and as a file of their own in `folder`.
-
-    `drawn_from` is how many of the input's queries could be drawn.
-    """
+    """Some queries of an input, in its order: parsed, and as a file of their own in `folder`."""
 
     folder: Path
     file: Path
     requests: tuple[Request, ...]
-    drawn_from: int
 
 
 @contextmanager
@@ -58,7 +54,7 @@ def sampled(source: Source, count: int, judged: Container[str] | None) -> Iterat
                 f"the sample {file} can't be written ({error.strerror or error}): free space "
                 "there, or set TMPDIR to another folder"
             ) from error
-        yield Sample(folder, file, requests, len(numbers))
+        yield Sample(folder, file, requests)
 
 
 def _usable(source: Source, judged: Container[str] | None) -> list[int]:

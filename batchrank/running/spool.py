@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Self
 
 import zstandard
@@ -30,12 +29,7 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def add(self, data: bytes) -> tuple[int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from batchrank.clock import Clock
@@ -48,12 +47,7 @@ class Timekeeper:
             self._minding = asyncio.create_task(self._mind_quiet_hours())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._bell is not None:
             self._bell.cancel()
         if self._minding is not None:

@@ -12,7 +12,8 @@ from batchrank.errors import LineError
 from batchrank.formats.check import check_lines
 from batchrank.formats.lines import RawLine, read_lines
 from batchrank.formats.requests import DOCID_REPEATS, ParsedLine, parse_request
-from batchrank.formats.rows import Row, encode_jsonl, encode_trec, ranked_docs
+from batchrank.formats.rows import Row, encode_jsonl, encode_trec
+from tests.formats.ranked import ranked_docs
 
 OUTCOMES: dict[str, dict[int, str]] = {
     "input-002": {1: "ok", 2: "ok"},

@@ -16,9 +16,9 @@ from batchrank.formats.rows import (
     RowError,
     encode_jsonl,
     encode_trec,
-    ranked_docs,
 )
 from batchrank.values import Document, Status
+from tests.formats.ranked import ranked_docs
 
 DOCS = (Document("a", "x", score=3.5), Document("b", "y"), Document("c", "z", score=1.0))
 RANKING = ranked_docs(("c", "a", "b"), DOCS)
