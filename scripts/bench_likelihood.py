@@ -22,7 +22,8 @@ from random import Random
 import uvloop
 
 from batchrank.backends.base import BackendOptions
-from batchrank.backends.embedded import EmbeddedServer
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.server import EmbeddedServer
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.metrics.evaluation import evaluate, parse_measures
 from batchrank.prompts.loading import load_template
@@ -67,7 +68,7 @@ async def main() -> None:
     qrels = read_qrels(options.data)
     judged = {request.query.qid: qrels[request.query.qid] for request in requests}
     async with EmbeddedServer() as server:
-        url = options.url or await server.start(options.model, CONTEXT, options.slots)
+        url = options.url or await server.start(options.model, Load(CONTEXT, options.slots))
         backend = OpenAIBackend(BackendOptions(url))
         await backend.describe()
         for name in options.template or ["likelihood-en"]:

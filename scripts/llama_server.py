@@ -12,7 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from batchrank.backends.embedded import EmbeddedServer
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.server import EmbeddedServer
 
 
 async def main(model: str, context: str, slots: str) -> None:
@@ -21,7 +22,7 @@ async def main(model: str, context: str, slots: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with EmbeddedServer() as server:
-        url = await server.start(Path(model), int(context), int(slots))
+        url = await server.start(Path(model), Load(int(context), int(slots)))
         print(f"listening on {url}", flush=True)
         await stopped.wait()
 

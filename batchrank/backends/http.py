@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from batchrank.backends.bodies import read_object
 from batchrank.backends.failures import failure
-from batchrank.backends.loose import Json, excerpt
-from batchrank.backends.transport import GET_SECONDS, Gate, at_once
+from batchrank.backends.loose import excerpt
+from batchrank.backends.transport import Gate, Transport, at_once
 from batchrank.backends.urls import is_loopback, parse_url
 from batchrank.errors import (
     BadResponseError,
@@ -35,7 +34,7 @@ _TELLABLE_SECONDS = 0.01
 _SHORTEST_SECRET = 8  # below it stand the "none", "EMPTY" and "x" of servers without keys
 
 
-class Http:
+class Http(Transport):
     """A connection pool to one server. One attempt a call: retrying is for the layer above.
 
     The only exception is a kept-alive connection that the server drops as it is reused: that says
@@ -77,23 +76,15 @@ class Http:
         self._secret = key.encode() if len(key) >= _SHORTEST_SECRET else b""
         self._gate = gate
         self._now = now
-        self.reconnects = 0
-        """Connections made in the place of lost ones: behind each may stand another server."""
+        self._reconnects = 0
         self._in_flight = self._most_in_flight = self._connections = 0
         self._kept: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
 
-    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
-        """See `Transport.post`."""
-        return await self.exchange("POST", path, body, seconds)
-
-    async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
-        """See `Transport.get`."""
-        return read_object(await self.exchange("GET", path, None, seconds))
-
-    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
-        """See `Transport.get_text`."""
-        return (await self.exchange("GET", path, None, seconds)).decode(errors="replace")
+    @property
+    def reconnects(self) -> int:
+        """See `Transport.reconnects`."""
+        return self._reconnects
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -102,7 +93,7 @@ class Http:
                 await session.close()
 
     async def exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
-        """One request, whatever its method; raises as `post`."""
+        """See `Transport.exchange`."""
         await self._gate()  # before any limit of time begins
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
@@ -222,7 +213,7 @@ class Http:
     ) -> None:
         # More connections than calls at once: one was lost. Without a loss each is used again.
         if self._connections >= self._most_in_flight:
-            self.reconnects += 1
+            self._reconnects += 1
         else:
             self._connections += 1
 

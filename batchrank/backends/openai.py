@@ -38,16 +38,18 @@ class OpenAIBackend:
 
     async def describe(self) -> ServerInfo:
         """See `Backend.describe`."""
-        self._info = await detect(self._http, self._options.model, thinking=self._options.thinking)
-        if self._info.kind == "tei" and not self._options.rerank:
+        info = await detect(self._http, self._options.model, thinking=self._options.thinking)
+        weights = self._http.weights
+        self._info = info = info if weights is None else replace(info, identity=weights)
+        if info.kind == "tei" and not self._options.rerank:
             raise FatalServerError(
                 f"{self.url} is Text Embeddings Inference, which scores documents and writes no "
                 "text: use --strategy pointwise --answer rerank"
             )
         if self._options.rerank:
-            self._rerank_path = await find_route(self._http, self._info)
-        self.in_background = self._options.background and self._info.kind in BACKGROUND
-        return self._info
+            self._rerank_path = await find_route(self._http, info)
+        self.in_background = self._options.background and info.kind in BACKGROUND
+        return info
 
     def encode(self, prompt: Prompt) -> Call:
         """See `Backend.encode`."""

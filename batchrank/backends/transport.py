@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from batchrank.backends.bodies import read_object
 from batchrank.backends.loose import Json
 
 GET_SECONDS = 10.0
@@ -23,25 +25,39 @@ class Transport(Protocol):
     url: str
 
     @property
+    @abstractmethod
     def reconnects(self) -> int:
         """Counts connections made in the place of lost ones: behind each may be another server."""
 
-    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
+    @property
+    def weights(self) -> str | None:
+        """The identity of the model by the hash of its files; None where only the server knows."""
+        return None
+
+    @abstractmethod
+    async def exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
         """Send `body` to `path`; the body of the answer. `seconds` are all it may take.
 
         Raises:
             ServerError: anything but a 2xx answer of bearable size; see `batchrank.errors`.
         """
 
+    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
+        """Send `body` to `path`; the body of the answer. Raises ServerError as `exchange`."""
+        return await self.exchange("POST", path, body, seconds)
+
     async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
         """The JSON object at `path`.
 
         Raises:
-            ServerError: as `post`, and BadResponseError where it is no JSON object.
+            ServerError: as `exchange`, and BadResponseError where it is no JSON object.
         """
+        return read_object(await self.exchange("GET", path, None, seconds))
 
     async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
-        """The text at `path`. Raises ServerError as `post`."""
+        """The text at `path`. Raises ServerError as `exchange`."""
+        return (await self.exchange("GET", path, None, seconds)).decode(errors="replace")
 
+    @abstractmethod
     async def close(self) -> None:
         """Close all connections."""

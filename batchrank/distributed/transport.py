@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from batchrank.backends.bodies import read_object
-from batchrank.backends.loose import Json
-from batchrank.backends.transport import GET_SECONDS, Gate
+from batchrank.backends.transport import Gate, Transport
 from batchrank.distributed.relay import ENOUGH, Hello, Taken, Wanted
 from batchrank.errors import BatchrankError, UnavailableError
 from batchrank.version import __version__
@@ -38,7 +36,7 @@ class Worker(Protocol):
         """End it, with all it holds."""
 
 
-class NodeTransport:
+class NodeTransport(Transport):
     """A `Transport` to the server of one node, through one or several workers there.
 
     What a worker holds when it is lost raises UnavailableError, so that it is asked for elsewhere;
@@ -61,23 +59,12 @@ class NodeTransport:
         hellos = await asyncio.gather(*(line.start() for line in self._lines))
         self.url = f"{hellos[0].url} on {self._name}"
 
-    async def post(self, path: str, body: bytes, seconds: float) -> bytes:
-        """See `Transport.post`."""
-        return await self._exchange("POST", path, body, seconds)
-
-    async def get(self, path: str, seconds: float = GET_SECONDS) -> Json:
-        """See `Transport.get`."""
-        return read_object(await self._exchange("GET", path, None, seconds))
-
-    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
-        """See `Transport.get_text`."""
-        return (await self._exchange("GET", path, None, seconds)).decode(errors="replace")
-
     async def close(self) -> None:
         """See `Transport.close`."""
         await asyncio.gather(*(line.close() for line in self._lines))
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+    async def exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> bytes:
+        """See `Transport.exchange`."""
         await self._gate()
         line = min(self._lines, key=_Line.load)
         return await line.ask(method, path, body, seconds)

@@ -6,24 +6,16 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.discovery import discover
-from batchrank.backends.embedded import EmbeddedServer, fingerprint
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.transport import EmbeddedModel
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.transport import Gate, Transport
-from batchrank.backends.weights import (
-    GEMMA,
-    announcement,
-    fetch,
-    folder_of_models,
-    is_there,
-    sweep,
-)
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
@@ -54,10 +46,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A model server that answered, and what it says of itself; `members` are it and the others.
-
-    The identity of `info` is that of the job: of a file that was loaded here, its hash.
-    """
+    """A model server that answered, and what it says of itself; `members` are it and the others."""
 
     backend: Backend
     info: ServerInfo
@@ -81,16 +70,7 @@ async def connect(
     async with AsyncExitStack() as stack:
         kind: str = spec.backend
         servers = spec.servers
-        identity = None
-        if kind == "embedded":
-            path = spec.model_path or await _built_in_model(say)
-            identity = await fingerprint(path)
-            server = await stack.enter_async_context(EmbeddedServer())
-            say(f"loading {path.name} into this machine's memory")
-            slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
-            url = await server.start(path, context, slots)
-            servers = (servers[0].model_copy(update={"base_url": url}),)
-        elif servers[0].base_url is None:
+        if kind != "embedded" and servers[0].base_url is None:
             url = _OLLAMA_URL
             if kind != "ollama":
                 found = (await discover())[0]
@@ -105,7 +85,11 @@ async def connect(
             servers *= len(backends)
             changes = nodes.changes()
         else:
-            backends = [_backend(spec, kind, one, context, gate) for one in servers]
+            transport = None
+            if kind == "embedded":
+                transport = await _embedded(spec, context).open(say, gate)
+                stack.push_async_callback(transport.close)
+            backends = [_backend(spec, kind, one, context, gate, transport) for one in servers]
             for backend in backends:
                 stack.push_async_callback(backend.close)
         members = await asyncio.gather(
@@ -116,21 +100,14 @@ async def connect(
         )
         first = _first(members)
         assert first.info is not None
-        info = first.info
-        if identity is not None:
-            info = replace(info, identity=f"gguf sha256:{identity}")
         others = [member for member in members if member is not first]
-        yield Connection(first.backend, info, (first, *others), changes)
+        yield Connection(first.backend, first.info, (first, *others), changes)
 
 
-async def _built_in_model(say: Callable[[str], None]) -> Path:
-    """The file of the model that comes with the embedded backend, fetched if it is not there."""
-    path = folder_of_models() / GEMMA.name
-    await asyncio.to_thread(sweep, path)
-    if not await asyncio.to_thread(is_there, GEMMA, path):
-        say(announcement(GEMMA))
-        await asyncio.to_thread(fetch, GEMMA, path)
-    return path
+def _embedded(spec: JobSpec, context: int) -> EmbeddedModel:
+    """The model that a job loads itself."""
+    slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
+    return EmbeddedModel(spec.model_path, Load(context, slots))
 
 
 def _backend(
@@ -141,9 +118,10 @@ def _backend(
     gate: Gate,
     transport: Transport | None = None,
 ) -> Backend:
-    assert server.base_url is not None
+    url = server.base_url if transport is None else transport.url
+    assert url is not None
     options = BackendOptions(
-        base_url=server.base_url,
+        base_url=url,
         model=server.model,
         api_key=_api_key(server) if transport is None else None,
         thinking=spec.thinking == "on",

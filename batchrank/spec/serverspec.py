@@ -34,7 +34,8 @@ class ServerSpec(BaseModel):
     model: str | None = Field(default=None, description="Model name, where the server has several.")
     model_path: Path | None = Field(
         default=None,
-        description="GGUF file for --backend embedded (default: Gemma 3 270M, fetched once).",
+        description="GGUF file for --backend embedded, or folder for vLLM there "
+        "(default: Gemma 3 270M, fetched once).",
     )
     api_key_env: Variable | None = Field(
         default=None, description="Environment variable with the API key."

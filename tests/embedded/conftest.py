@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.backends.embedded import EmbeddedServer
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.server import EmbeddedServer
 from tests.conftest import ROOT, missing
 
 
@@ -24,4 +25,4 @@ def smollm2() -> Path:
 async def llama_server(smollm2: Path) -> AsyncIterator[str]:
     """The base URL of a real llama.cpp server with two slots of 2,048 tokens."""
     async with EmbeddedServer() as server:
-        yield await server.start(smollm2, 2048, slots=2)
+        yield await server.start(smollm2, Load(2048, slots=2))

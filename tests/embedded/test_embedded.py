@@ -14,7 +14,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from batchrank.backends.embedded import EmbeddedServer, fingerprint
+from batchrank.backends.embedded.identity import fingerprint
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.server import EmbeddedServer
 from batchrank.errors import NoServerError, UsageError
 from tests.conftest import ROOT
 
@@ -27,11 +29,12 @@ LONG = [{"role": "user", "content": "word " * 1900}]
 STARTS_AND_WAITS = """
 import asyncio, sys
 from pathlib import Path
-from batchrank.backends.embedded import EmbeddedServer
+from batchrank.backends.embedded.runtimes import Load
+from batchrank.backends.embedded.server import EmbeddedServer
 
 async def main() -> None:
     async with EmbeddedServer() as server:
-        print(await server.start(Path(sys.argv[1]), 512), flush=True)
+        print(await server.start(Path(sys.argv[1]), Load(512)), flush=True)
         await asyncio.Event().wait()
 
 asyncio.run(main())
@@ -64,7 +67,7 @@ def serving(model: Path) -> set[int]:
             arguments = (entry / "cmdline").read_bytes().decode().split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended meanwhile
-        if str(model) in arguments and any("embedded_process" in part for part in arguments):
+        if str(model) in arguments and any("llama_program" in part for part in arguments):
             found.add(int(entry.name))
     return found
 
@@ -79,7 +82,7 @@ def own_model(smollm2: Path, tmp_path: Path) -> Path:
 
 async def test_serves_the_model_as_llama_cpp_does(smollm2: Path) -> None:
     async with EmbeddedServer() as server:
-        url = await server.start(smollm2, 1500, slots=2, threads=1)
+        url = await server.start(smollm2, Load(1500, slots=2, threads=1))
         props = await get(f"{url}/props")
         models = await get(f"{url}/v1/models")
         tokens = await post(f"{url}/tokenize", content="hello world")
@@ -135,7 +138,7 @@ async def test_refuses_a_prompt_longer_than_a_slot(llama_server: str) -> None:
 
 async def test_stops_while_a_request_runs(own_model: Path) -> None:
     server = EmbeddedServer()
-    url = await server.start(own_model, 2048)
+    url = await server.start(own_model, Load(2048))
     running = asyncio.create_task(post(f"{url}/v1/chat/completions", messages=LONG))
     await until_busy(url)
     await server.stop()
@@ -147,7 +150,7 @@ async def test_stops_while_a_request_runs(own_model: Path) -> None:
 async def test_stopping_twice_or_without_a_start_does_nothing(own_model: Path) -> None:
     server = EmbeddedServer()
     await server.stop()
-    await server.start(own_model, 512)
+    await server.start(own_model, Load(512))
     await server.stop()
     await server.stop()
     assert not serving(own_model)
@@ -155,7 +158,7 @@ async def test_stopping_twice_or_without_a_start_does_nothing(own_model: Path) -
 
 async def test_an_interrupted_start_leaves_no_process(own_model: Path) -> None:
     server = EmbeddedServer()
-    start = asyncio.create_task(server.start(own_model, 512))
+    start = asyncio.create_task(server.start(own_model, Load(512)))
     while not serving(own_model):
         assert not start.done()
         await asyncio.sleep(0)
@@ -166,7 +169,7 @@ async def test_an_interrupted_start_leaves_no_process(own_model: Path) -> None:
 
 
 async def test_a_model_process_killed_while_loading_is_reported(own_model: Path) -> None:
-    start = asyncio.create_task(EmbeddedServer().start(own_model, 512))
+    start = asyncio.create_task(EmbeddedServer().start(own_model, Load(512)))
     while not serving(own_model):
         assert not start.done()
         await asyncio.sleep(0)
@@ -177,7 +180,7 @@ async def test_a_model_process_killed_while_loading_is_reported(own_model: Path)
 
 async def test_work_in_flight_outlives_the_signals_that_stop_a_job(own_model: Path) -> None:
     async with EmbeddedServer() as server:
-        url = await server.start(own_model, 2048)
+        url = await server.start(own_model, Load(2048))
         running = asyncio.create_task(
             post(f"{url}/v1/chat/completions", messages=LONG, max_tokens=1)
         )
@@ -212,7 +215,7 @@ async def test_a_torn_model_is_refused_in_llama_cpps_words(smollm2: Path, tmp_pa
     with smollm2.open("rb") as whole:
         torn.write_bytes(whole.read(4_000_000))
     with pytest.raises(NoServerError, match=r"can't load .*torn\.gguf: .*corrupted or incomplete"):
-        await EmbeddedServer().start(torn, 512)
+        await EmbeddedServer().start(torn, Load(512))
 
 
 @pytest.mark.parametrize(
@@ -230,12 +233,12 @@ async def test_what_is_no_model_is_refused_at_once(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match=re.escape(said)):
-        await EmbeddedServer().start(path, 512)
+        await EmbeddedServer().start(path, Load(512))
 
 
-async def test_a_folder_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read: Is a directory"):
-        await EmbeddedServer().start(tmp_path, 512)
+async def test_a_folder_is_no_model_by_itself(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"folder without config\.json"):
+        await EmbeddedServer().start(tmp_path, Load(512))
 
 
 async def test_without_the_extra_says_what_to_install(
@@ -243,7 +246,7 @@ async def test_without_the_extra_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(UsageError, match=re.escape("pip install 'batchrank[embedded]'")):
-        await EmbeddedServer().start(tmp_path / "model.gguf", 512)
+        await EmbeddedServer().start(tmp_path / "model.gguf", Load(512))
 
 
 async def test_the_fingerprint_is_the_files_sha_256(smollm2: Path) -> None:

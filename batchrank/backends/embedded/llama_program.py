@@ -1,6 +1,6 @@
 """Serves one GGUF file with llama.cpp on a free loopback port until its stdin closes.
 
-Run as a program by `embedded.EmbeddedServer`, with the arguments MODEL CONTEXT SLOTS THREADS.
+Run as a program by `server.EmbeddedServer`, with the arguments MODEL CONTEXT SLOTS THREADS.
 It prints the address of the loaded server, and llama.cpp's errors on stderr.
 """
 
