@@ -31,7 +31,7 @@ from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
 from batchrank.serving.capacity import FixedCapacity
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
 from batchrank.store.store import Store
 from batchrank.values import (

@@ -18,7 +18,7 @@ from batchrank.ranking.asked import NOBODY, STORED, Asked, Spent
 from batchrank.ranking.flights import Flight, Place
 from batchrank.ranking.second import prompt_after
 from batchrank.readings.base import Way
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
 from batchrank.store.store import Store

@@ -15,7 +15,7 @@ from batchrank.running.progress import Progress
 from batchrank.running.snapshot import Finished, GateState, Move, Snapshot, WindowCount
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.trace import Done, Trace
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery
 from batchrank.version import __version__

@@ -8,7 +8,7 @@ from batchrank.clock import SystemClock
 from batchrank.ranking.asker import Asker, Manner
 from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.serving.session import Session
 from batchrank.store.records import Run
 from batchrank.store.store import Store

@@ -9,7 +9,7 @@ from batchrank.backends.base import Backend
 from batchrank.clock import Clock
 from batchrank.errors import FatalServerError, ServerError
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.values import ServerInfo
 
 _ASKING_SECONDS = 2.0

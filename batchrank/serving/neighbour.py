@@ -8,7 +8,7 @@ from batchrank.clock import Clock
 from batchrank.errors import ServerError
 from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 
 _LOOK_SECONDS = 2.0
 """Between two looks at a server's queue: what is in flight by then is not taken back."""

@@ -14,9 +14,9 @@ from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, Member, connect
 from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.endpoints import Pool
 from batchrank.serving.following import follow
 from batchrank.serving.neighbour import give_way, keep_quiet_hours
+from batchrank.serving.pool import Pool
 from batchrank.serving.preflight import Profile, preflight
 from batchrank.serving.trial import trial_of
 from batchrank.spec.deadline import parse_duration

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from batchrank.errors import UsageError
 from batchrank.prompts.loading import USUAL_WINDOW
 from batchrank.readings.base import Reader
 from batchrank.readings.named import POINTWISE, READERS
 from batchrank.spec.fields import MANY, Whole
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.delta import Merging
-from batchrank.strategies.orders import Order, forward, parse_orders, shuffle
+from batchrank.strategies.orders import Order, forward, parse_merge_orders, parse_orders
 from batchrank.strategies.pairwise import pairwise
 from batchrank.strategies.passes import in_passes
 from batchrank.strategies.pointwise import pointwise
@@ -30,8 +28,6 @@ Answer = Literal[
     "winners", "full", "logprobs", "explain", "yesno", "graded", "likelihood", "rerank"
 ]
 _SEED = 1
-_ADAPTIVE = 3
-_MOST_ADAPTIVE = 100
 _BEST = 10
 """How many of the best are looked for where nothing says how many are written: what most users
 show, and what nDCG@10 sees; each further one costs generated tokens."""
@@ -46,28 +42,6 @@ USED: Mapping[str, tuple[str, ...]] = {
     "pointwise": (),
 }
 """The settings that each strategy uses beside those that all do."""
-
-
-def merge_orders(text: str) -> tuple[tuple[Order, ...], bool]:
-    """The presentations of a merge, and whether further ones are made only where they disagree.
-
-    Raises UsageError for what is neither a list of passes nor `adaptive` (up to 3) or `adaptive:N`.
-    """
-    kinds = [part.strip().partition(":")[0] for part in text.split(",")]
-    if "adaptive" in kinds and len(kinds) > 1:
-        raise UsageError(
-            f"{text!r} is no list of merge passes: adaptive, or adaptive:N, stands alone, since it "
-            "chooses its presentations itself"
-        )
-    kind, _, most = text.strip().partition(":")
-    if kind != "adaptive":
-        return parse_orders(text), False
-    if most and not (re.fullmatch("[0-9]{1,3}", most) and 2 <= int(most) <= _MOST_ADAPTIVE):
-        raise UsageError(
-            f"{text!r} is no merge pass: adaptive:N needs a number from 2 to {_MOST_ADAPTIVE}"
-        )
-    count = int(most or _ADAPTIVE)
-    return (forward, *(shuffle(seed) for seed in range(1, count))), True
 
 
 class StageSpec(BaseModel):
@@ -125,7 +99,7 @@ class StageSpec(BaseModel):
     @model_validator(mode="after")
     def _agree(self) -> StageSpec:
         parse_orders(self.passes)
-        merge_orders(self.merge_passes)
+        parse_merge_orders(self.merge_passes)
         if self.strategy == "sliding" and self.stride >= self.window_size:
             raise ValueError(
                 f"stride {self.stride} must be smaller than window_size {self.window_size}, "
@@ -270,7 +244,7 @@ class StageSpec(BaseModel):
 
     def _segmented(self, size: int, named: int) -> Strategy:
         own = "merge_passes" in USED[self.strategy]
-        orders, adaptive = merge_orders(self.merge_passes if own else "forward")
+        orders, adaptive = parse_merge_orders(self.merge_passes if own else "forward")
         agree = min(named, _BEST) if adaptive else None
         return segmented(size, self.winners, named, orders, agree)
 

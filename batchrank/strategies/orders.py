@@ -12,6 +12,8 @@ from batchrank.values import Ranking
 Order = Callable[[Ranking], Ranking]
 
 _SEED = re.compile("[0-9]{1,18}")
+_ADAPTIVE = 3
+_MOST_ADAPTIVE = 100
 
 
 def forward(docids: Ranking) -> Ranking:
@@ -54,3 +56,25 @@ def parse_orders(text: str) -> tuple[Order, ...]:
     if len(set(names)) < len(names):
         raise UsageError(f"{text!r} has a pass twice: the second would tell nothing new")
     return tuple(orders)
+
+
+def parse_merge_orders(text: str) -> tuple[tuple[Order, ...], bool]:
+    """The presentations of a merge, and whether further ones are made only where they disagree.
+
+    Raises UsageError for what is neither a list of passes nor `adaptive` (up to 3) or `adaptive:N`.
+    """
+    kinds = [part.strip().partition(":")[0] for part in text.split(",")]
+    if "adaptive" in kinds and len(kinds) > 1:
+        raise UsageError(
+            f"{text!r} is no list of merge passes: adaptive, or adaptive:N, stands alone, since it "
+            "chooses its presentations itself"
+        )
+    kind, _, most = text.strip().partition(":")
+    if kind != "adaptive":
+        return parse_orders(text), False
+    if most and not (re.fullmatch("[0-9]{1,3}", most) and 2 <= int(most) <= _MOST_ADAPTIVE):
+        raise UsageError(
+            f"{text!r} is no merge pass: adaptive:N needs a number from 2 to {_MOST_ADAPTIVE}"
+        )
+    count = int(most or _ADAPTIVE)
+    return (forward, *(shuffle(seed) for seed in range(1, count))), True

@@ -16,7 +16,7 @@ from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.endpoints import Pool
+from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
 from batchrank.values import Answer, ChatPrompt, Form
 from tests.backends.servers import CHAT, Reply, raw

@@ -20,6 +20,7 @@ from batchrank.errors import (
 )
 from batchrank.serving.backoff import MAX_ATTEMPTS, delay_of, next_delay
 from batchrank.serving.endpoint import Endpoint
+from batchrank.serving.outage import Outage
 from batchrank.serving.served import EndpointState
 from batchrank.serving.slots import Priority, Slots
 from batchrank.values import Answer, Prompt
@@ -54,7 +55,6 @@ class Pool:
         self._endpoints = list(endpoints)
         self._trial = trial
         self._timeout = timeout
-        self._wait_for_server = wait_for_server
         self._say = say
         self._clock = clock
         self._random = Random()  # noqa: S311 - jitter, no secret
@@ -65,8 +65,7 @@ class Pool:
         self._released = asyncio.Event()
         self._released.set()
         self._held: str | None = None
-        self._down_since: float | None = None
-        self._complaint = ""
+        self._outage = Outage(wait_for_server, clock)
         for endpoint in endpoints:
             self._prove(endpoint)
 
@@ -88,9 +87,7 @@ class Pool:
     @property
     def waits(self) -> str | None:
         """Why nothing is sent at all; None while it is."""
-        if self._held is not None:
-            return self._held
-        return None if self._down_since is None else f"waiting for a server ({self._complaint})"
+        return self._outage.told if self._held is None else self._held
 
     def join(self, endpoint: Endpoint) -> None:
         """Use another server from now on, once a probe has proved it."""
@@ -122,8 +119,7 @@ class Pool:
         """Go on; servers that were down in the meantime get their full time again."""
         self._held = None
         self._released.set()
-        if self._down_since is not None:
-            self._down_since = self._clock.now()
+        self._outage.restart()
         self._slots.fill()
 
     def refill(self) -> None:
@@ -245,9 +241,8 @@ class Pool:
             self.watch(self._revive(endpoint, delay, told=True))
 
     def _note_down(self, error: ServerError) -> None:
-        self._complaint = str(error)
-        if self._down_since is None and not any(one.is_open for one in self._endpoints):
-            self._down_since = self._clock.now()
+        none_is_open = not any(one.is_open for one in self._endpoints)
+        self._outage.heard(error, none_is_open=none_is_open)
 
     def _lose(self, endpoint: Endpoint, error: FatalServerError) -> None:
         if endpoint.is_lost:
@@ -263,18 +258,13 @@ class Pool:
         """Probe until the server answers; stop the pool where none has for too long."""
         probes = 0
         while True:
-            await self._clock.sleep(min(delay, max(self._left(), 0.0)))
+            await self._clock.sleep(min(delay, max(self._outage.left, 0.0)))
             await self._released.wait()
             if endpoint.is_lost and not all(one.is_lost for one in self._endpoints):
                 return  # while others may come back, or come, they are waited for
-            left = self._left()
+            left = self._outage.left
             if left <= 0:
-                self.stop(
-                    StoppedError(
-                        f"no model server answered for {self._wait_for_server:g} s, the last said: "
-                        f"{self._complaint}"
-                    )
-                )
+                self.stop(self._outage.surrender)
                 return
             if endpoint.is_lost:
                 continue  # it has left: only the time is kept, until another comes
@@ -294,14 +284,8 @@ class Pool:
             else:
                 break
         endpoint.breaker.close()
-        self._down_since = None
+        self._outage.end()
         self.refill()
-
-    def _left(self) -> float:
-        """Seconds until waiting for a server ends."""
-        if self._down_since is None:
-            return float("inf")
-        return self._down_since + self._wait_for_server - self._clock.now()
 
     async def _pause(self, seconds: float) -> None:
         sleep = asyncio.ensure_future(self._clock.sleep(seconds))
