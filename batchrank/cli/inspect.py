@@ -17,7 +17,7 @@ from batchrank.formats.wording import one_line, printable
 from batchrank.ranking.replay import Replayed
 from batchrank.results.inspection import Inspected, as_document, inspected
 from batchrank.spec.fields import MANY, MOST
-from batchrank.store.history import on_line
+from batchrank.store.queries import find_query, on_line
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 
@@ -109,7 +109,7 @@ async def _inspect(
             found = await on_line(store, run.id, line)
         else:
             assert qid is not None
-            found = await store.find_query(run.id, qid)
+            found = await find_query(store, run.id, qid)
         if not found:
             what = f"query {qid!r}" if line is None else f"ranking of line {line}"
             near = "" if qid is None else await _nearest(store, run, qid)

@@ -20,7 +20,7 @@ from batchrank.running.snapshot import Snapshot
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import make_spec
-from batchrank.store.history import finished_lines
+from batchrank.store.queries import finished_lines
 from batchrank.store.store import Store
 
 _NAME = "(requests of a program)"

@@ -31,7 +31,7 @@ from batchrank.reporting.repeating import repeat_command, settings_toml
 from batchrank.reporting.timing import latency, slots
 from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.spec.jobspec import Cost
-from batchrank.store.history import bad_queries, failed_queries
+from batchrank.store.queries import bad_queries, failed_queries
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.store.timing import answer_seconds

@@ -11,6 +11,7 @@ from batchrank.metrics.evaluation import Qrels
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.reporting.facts import TOP, Asked, Listed, QueryFacts
 from batchrank.reporting.movement import fresh, tau
+from batchrank.store.queries import find_query
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import RankedQuery
@@ -67,7 +68,7 @@ async def look_at(store: Store, run: Run, picked: Picked, beside: Beside) -> tup
         changes = {made.qid: made for made in beside.evaluation.queries}
     found = []
     for qid, why in picked.why.items():
-        rows = await store.find_query(run.id, qid)
+        rows = await find_query(store, run.id, qid)
         if rows:
             line, ranked = rows[0]
             windows = await replay(ranked, run.settings, store)

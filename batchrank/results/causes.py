@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import perm
 
 from batchrank.ranking.replay import replay
-from batchrank.store.history import asked_queries, bad_queries, failed_queries
+from batchrank.store.queries import asked_queries, bad_queries, failed_queries
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import Status

@@ -16,7 +16,8 @@ from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import replay
 from batchrank.results.causes import failures
 from batchrank.spec.jobspec import JobSpec
-from batchrank.store.history import bad_queries, last_accepted, pairs, queries_of
+from batchrank.store.history import last_accepted, pairs
+from batchrank.store.queries import bad_queries, queries_of
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Status, Tally

@@ -20,7 +20,7 @@ from batchrank.running.rerankers import Rerankers, make_rerankers
 from batchrank.selection.filtering import restored, without
 from batchrank.serving.preflight import Profile
 from batchrank.serving.session import Session
-from batchrank.store.history import show_instead
+from batchrank.store.queries import show_instead
 from batchrank.values import QueryStatus, RankedQuery
 
 _MOST_OPEN = 4096

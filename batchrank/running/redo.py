@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from batchrank.ranking.replay import replay
-from batchrank.store.history import forget_answers, rankings
+from batchrank.store.queries import forget_answers, rankings
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.values import Status

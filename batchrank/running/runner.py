@@ -33,6 +33,7 @@ from batchrank.serving.session import Session
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates, load_templates
 from batchrank.store.connection import is_there
+from batchrank.store.queries import find_query
 from batchrank.store.store import Store
 
 GRACE_SECONDS = 25.0
@@ -93,7 +94,7 @@ class Runner:
         if self._recorder.run is None:
             return []
         run = await self._store.run(self._recorder.run)
-        found = await inspected(self._store, run, await self._store.find_query(run.id, qid))
+        found = await inspected(self._store, run, await find_query(self._store, run.id, qid))
         return [as_document(one, run.settings, None) for one in found]
 
     def stop(self, reason: BatchrankError) -> None:

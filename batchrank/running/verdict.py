@@ -20,16 +20,13 @@ from batchrank.running.gates import Canaries, bad_windows, rejections, worse_can
 from batchrank.running.intake import Intake
 from batchrank.running.ongoing import Ongoing
 from batchrank.running.progress import Progress
-from batchrank.store.history import (
-    Changes,
+from batchrank.store.history import Changes, changes, last_output, remember_output
+from batchrank.store.queries import (
     Coverage,
-    changes,
     count_of_incremental,
     count_of_other_jobs,
     coverage,
-    last_output,
     queries_of,
-    remember_output,
 )
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from batchrank.store.history import FOUND
+from batchrank.store.queries import FOUND
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 

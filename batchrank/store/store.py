@@ -292,15 +292,6 @@ class Store(Database):
                 while rows := await cursor.fetchmany(_CHUNK):
                     yield [(line, unpack(packed)) for line, packed in rows]
 
-    async def find_query(self, run: int, qid: str) -> list[tuple[int, RankedQuery]]:
-        """The run's lines with this qid, as (input line, ranked query)."""
-        rows = await self.select(
-            "SELECT line, packed FROM lines JOIN rankings ON rankings.key = lines.ranking "
-            "WHERE run = ? AND rankings.qid = ? ORDER BY position",
-            (run, short_hash(qid)),
-        )
-        return [(line, unpack(packed)) for line, packed in rows]
-
 
 def _stored(row: Sequence[Any]) -> StoredAnswer:
     number, _, _, text, reasoning, finish, prompt_tokens, completion_tokens, seconds, scored = row

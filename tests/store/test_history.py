@@ -5,16 +5,14 @@ from __future__ import annotations
 from batchrank.keys import short_hash
 from batchrank.store.history import (
     Changes,
-    Coverage,
     changes,
-    coverage,
-    failed_queries,
     finish_reading,
     last_accepted,
     left_out,
     open_nights,
     pairs,
 )
+from batchrank.store.queries import Coverage, coverage, failed_queries
 from batchrank.store.records import Line, Run
 from batchrank.store.store import Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines

@@ -8,6 +8,7 @@ import pytest
 
 from batchrank.errors import UsageError
 from batchrank.keys import short_hash
+from batchrank.store.queries import find_query
 from batchrank.store.records import Known, Line, Run
 from batchrank.store.store import Store
 from batchrank.values import Answer, QueryStatus, RankedQuery, Tally
@@ -143,8 +144,8 @@ async def test_a_query_is_found_on_all_its_lines(store: Store) -> None:
     await store.add_lines(run.id, [Line(1, 2, 0, key)])
     await add(store, run, 2, ranked("other"))
 
-    assert [line for line, _ in await store.find_query(run.id, "q")] == [1, 2]
-    assert await store.find_query(run.id, "nobody") == []
+    assert [line for line, _ in await find_query(store, run.id, "q")] == [1, 2]
+    assert await find_query(store, run.id, "nobody") == []
 
 
 async def test_totals_count_lines_by_status_and_windows_by_outcome(store: Store) -> None:
