@@ -19,6 +19,7 @@ from batchrank.formats.check import check_lines
 from batchrank.formats.sources.source import read_queries
 from batchrank.formats.wording import counted, duration
 from batchrank.planning.doctor import Findings, Speed, examine
+from batchrank.publishing.making import obstacle
 from batchrank.running.inputs import source_of
 from batchrank.selection.unseen import UnseenKeys
 from batchrank.spec.jobspec import JobSpec
@@ -93,11 +94,13 @@ def doctor(
     """
     spec = load_spec(job, {**settings, "input": queries})
     with Talk() as talk:
+        # First, as it is refused in less time than it takes to measure a server.
+        unready = run_loop(obstacle(spec.publish)) if spec.publish is not None else None
         findings = run_loop(examine(spec, spec.input, talk.say))
     if as_json:
-        print_json(_as_dict(findings))
+        print_json({**_as_dict(findings), "publish": unready})
     else:
-        for line in _lines(spec, findings):
+        for line in _lines(spec, findings, unready):
             typer.echo(line)
     raise typer.Exit(NoServerError.exit_code if findings.refusal else 0)
 
@@ -119,7 +122,7 @@ def _as_dict(findings: Findings) -> dict[str, object]:
     }
 
 
-def _lines(spec: JobSpec, findings: Findings) -> list[str]:
+def _lines(spec: JobSpec, findings: Findings, unready: str | None) -> list[str]:
     profile, speed = findings.profile, findings.speed
     lines = [
         f"server      {findings.url} ({profile.kind})",
@@ -134,7 +137,10 @@ def _lines(spec: JobSpec, findings: Findings) -> list[str]:
         f"tokens      {profile.token_ratio} of this model's for one estimated",
         f"speed       {_rate(speed)}, {speed.in_flight} calls in flight",
     ]
-    lines += [f"warning     {warning}" for warning in profile.warnings]
+    if spec.publish is not None and unready is None:
+        lines.append("publish     the target is there and takes a publication")
+    warnings = [*profile.warnings, *([f"publish: {unready}"] if unready else [])]
+    lines += [f"warning     {warning}" for warning in warnings]
     if findings.forecast and findings.outlook and findings.end:
         found = findings.forecast
         lines.append(
@@ -147,7 +153,7 @@ def _lines(spec: JobSpec, findings: Findings) -> list[str]:
         )
         night = night_lines(spec, findings.end, findings.outlook, findings.now)
         lines += [f"night       {line}" for line in night]
-    lines.append(_verdict(findings))
+    lines.append(_verdict(findings, len(warnings)))
     return lines
 
 
@@ -162,9 +168,9 @@ def _rate(speed: Speed) -> str:
     return ", ".join(parts)
 
 
-def _verdict(findings: Findings) -> str:
+def _verdict(findings: Findings, warnings: int) -> str:
     if findings.refusal:
         return f"not fit: {findings.refusal}"
-    if warnings := len(findings.profile.warnings):
+    if warnings:
         return f"fit, but see the {counted(warnings, 'warning')} above"
     return "all is well"

@@ -31,6 +31,7 @@ from batchrank.store.store import Store
 from batchrank.values import Tally
 
 _STORE = Path("batchrank.sqlite")
+_ENDINGS = {3: "rejected by a gate"}
 
 
 def status(
@@ -47,7 +48,7 @@ def status(
             print_json(asdict(running))
             return
         typer.echo(
-            f"running (process {running.process}): {printable(running.waits or running.state)}, "
+            f"running (process {running.process}): {printable(running.activity)}, "
             f"{running.told} finished, "
             f"{counted(running.calls, 'call')}, {duration(running.seconds)}"
             + (f", {duration(running.seconds_left)} left" if running.seconds_left else "")
@@ -105,15 +106,19 @@ def _advice(tally: Tally) -> list[str]:
 def _ending(run: Run) -> str:
     if run.ended is None:
         return "did not end (killed, or its store could not be written); the same command goes on"
-    meaning = {
-        0: "complete",
-        3: "rejected by a gate",
-        75: "stopped early; the same command goes on",
-    }
-    told = meaning.get(run.exit or 0, "failed")
     # Measured, since the difference of two times on the wall may be anything.
-    seconds = (run.summary or {}).get("seconds", 0.0)
-    return f"{told} (exit {run.exit}) after {duration(seconds)}"
+    took = duration((run.summary or {}).get("seconds", 0.0))
+    if run.night == run.exit:
+        told = {**_ENDINGS, 0: "complete", 75: "stopped early; the same command goes on"}
+        return f"{told.get(run.exit or 0, 'failed')} (exit {run.exit}) after {took}"
+    told = {**_ENDINGS, 0: "ranked", 75: "stopped early"}
+    ranked = f"{told.get(run.exit or 0, 'failed')} after {took}"
+    if run.night is None:
+        return (
+            f"{ranked}, then killed before the steps after the run had ended; the same command "
+            "goes on"
+        )
+    return f"{ranked}, but a step after it failed (exit {run.night}); the same command repeats it"
 
 
 async def _status(path: Path, number: int | None) -> tuple[Run, Totals, list[Cause], list[Cause]]:

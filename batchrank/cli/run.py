@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Coroutine
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack, suppress
 from typing import Annotated, Any
 
 import typer
@@ -25,13 +23,12 @@ from batchrank.cli.views import Tick, views_of
 from batchrank.errors import BatchrankError, DiskError, StoppedError, StoreInUseError, UsageError
 from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
-from batchrank.nightly.after import Step, after_the_run
-from batchrank.publishing.making import target_of
+from batchrank.nightly.after import AfterTheRun, Night, steps_of
+from batchrank.publishing.making import obstacle
 from batchrank.results.filenames import default_output, name_of_part
 from batchrank.running.inputs import source_of
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import write_status
 from batchrank.running.summaryfile import write_summary
 from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
@@ -142,36 +139,14 @@ def run(
     if as_json and target == "-":
         raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
     check_paths(spec, path, target, job)
-    if spec.publish is not None:
-        target_of(spec.publish)  # a password or a package that is missing is said before the night
     work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
     night = run_loop(work) if spec.log_format == "text" else _logged(work)
     if as_json:
-        steps = {step.name: step.told for step in night.steps}
-        print_json({**night.report.summary(), "exit_code": night.exit_code, "steps": steps})
+        print_json({**night.report.summary(), "exit_code": night.exit_code, "steps": night.told})
     raise typer.Exit(night.exit_code)
 
 
-@dataclass(frozen=True, slots=True)
-class _Night:
-    """How a run ended, and the steps after it."""
-
-    report: Report
-    steps: list[Step]
-
-    @property
-    def exit_code(self) -> int:
-        """That of the first step that failed, else that of the run."""
-        failed = [step.error.exit_code for step in self.steps if step.error is not None]
-        return failed[0] if failed else self.report.exit_code
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A sentence for each step that failed."""
-        return tuple(f"{step.name}: {step.told}" for step in self.steps if step.error is not None)
-
-
-def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
+def _logged(work: Coroutine[Any, Any, Night]) -> Night:
     """Run with structured logs; what ends the run is the last of their lines."""
     with json_logs():
         try:
@@ -184,13 +159,16 @@ def _logged(work: Coroutine[Any, Any, _Night]) -> _Night:
 
 async def _run(
     spec: JobSpec, source: Source, output: str, *, fresh: bool, retry_fallbacks: bool
-) -> _Night:
+) -> Night:
     with Talk(logged=spec.log_format == "json") as talk:
+        # What would fail after hours of ranking is said before; what may pass costs no night.
+        if spec.publish is not None and "publish" in steps_of(spec):
+            why = await obstacle(spec.publish)
+            if why is not None:
+                talk.say(f"warning: publish: {why}; ranking begins, and then it is tried again")
         ticks: list[Tick] = [talk.tick]
-        latest: list[Snapshot] = []
 
         def tick(snapshot: Snapshot) -> None:
-            latest[:] = [snapshot]
             for one in ticks:
                 one(snapshot)
 
@@ -204,54 +182,42 @@ async def _run(
             tick=tick,
         )
         stop_on_signals(runner, talk)
-        async with views_of(spec, runner.inspect, talk.say) as views:
-            ticks += views
-            report = await _reported(runner, output, talk)
+        views = views_of(spec, runner.inspect, talk.say)
+        # The views outlast the night, whose last snapshot tells how it ended.
+        async with views as shown, AsyncExitStack() as held:
+            ticks += shown
+            report = await _reported(runner, output, talk, held, goes_on=bool(steps_of(spec)))
             for line in summary_lines(report):
                 talk.say(line)
-            night = await _finished(spec, report, talk)
+            steps = AfterTheRun(spec, report, runner.progress, talk.say)
+            stop_on_signals(steps, talk)
+            night = await steps.run()
             if night.steps:
                 await _summarised(output, night, talk)
-            if night.exit_code != report.exit_code:
-                # Who watches sees how the night ended, not only the run.
-                ended = replace(latest[0], exit_code=night.exit_code, reasons=night.failures)
-                for view in views:
-                    view(ended)
-                await asyncio.to_thread(write_status, spec.store, ended)
+            runner.night_ended(night.exit_code, night.reasons)
     for step in night.steps:
         talk.say(f"{step.name}: {step.told}")
     return night
 
 
-async def _finished(spec: JobSpec, report: Report, talk: Talk) -> _Night:
-    """Do the steps after the run, where there are any."""
-    started = time.monotonic()
-    steps = await after_the_run(
-        spec,
-        report,
-        began=lambda publication: stop_on_signals(publication, talk),
-        tick=lambda share, what: talk.show(share, what, time.monotonic() - started),
-    )
-    return _Night(report, steps)
-
-
-async def _reported(runner: Runner, output: str, talk: Talk) -> Report:
+async def _reported(
+    runner: Runner, output: str, talk: Talk, held: AsyncExitStack, *, goes_on: bool
+) -> Report:
     """Run, and leave a summary beside the output, also of a run that failed."""
     try:
-        report = await runner.run()
+        report = await runner.run_within(held, goes_on=goes_on)
     except (UsageError, StoreInUseError):
         raise  # nothing has run
     except BatchrankError as error:
         with suppress(DiskError):  # what failed first is told
             await asyncio.to_thread(write_summary, output, error)
         raise
-    await _summarised(output, _Night(report, []), talk)
+    await _summarised(output, Night(report), talk)
     return report
 
 
-async def _summarised(output: str, night: _Night, talk: Talk) -> None:
-    steps = {step.name: step.told for step in night.steps}
+async def _summarised(output: str, night: Night, talk: Talk) -> None:
     try:
-        await asyncio.to_thread(write_summary, output, night.report, steps, night.exit_code)
+        await asyncio.to_thread(write_summary, output, night.report, night.told, night.exit_code)
     except DiskError as error:
         talk.say(f"warning: {error}")

@@ -77,7 +77,7 @@ class Talk:
 
 def told(snapshot: Snapshot) -> str:
     """One line: queries, windows, fallback rate, tokens a second, time left."""
-    parts = [f"{snapshot.waits or snapshot.state}: {snapshot.told}"]
+    parts = [f"{snapshot.activity}: {snapshot.told}"]
     if (rate := snapshot.fallback_rate) is not None:
         parts.append(f"{counted(snapshot.windows.windows, 'window')}, {rate:.1%} fallback")
     if snapshot.calls:

@@ -78,6 +78,7 @@ def _latest(store: Path) -> Snapshot | None:
 
 def _ending(last: Snapshot | None) -> str:
     if last is None or last.exit_code is None:
-        return "the run ended without a word (killed); the same command goes on"
+        at = "" if last is None else f" while {last.state}"
+        return f"the run ended without a word{at} (killed); the same command goes on"
     reasons = "".join(f"; {one_line(reason)}" for reason in last.reasons)
     return f"ended with exit code {last.exit_code} after {duration(last.seconds)}{reasons}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
@@ -14,34 +14,40 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from batchrank.running.snapshot import Snapshot
+from batchrank.running.snapshot import STEPS, Snapshot
 
 _Samples = Iterable[tuple[Sequence[str], float | None]]
 """Label values beside the store, and the value; None: nothing is known, and nothing said."""
 
 
 class _Figures(Collector):
-    def __init__(self, snapshot: Snapshot, last_success: float | None) -> None:
+    def __init__(self, snapshot: Snapshot, earlier: Mapping[str, float]) -> None:
         self._snapshot = snapshot
-        self._last_success = last_success
+        self._earlier = earlier
 
     def collect(self) -> Iterator[Metric]:
-        yield from _of_run(self._snapshot, self._last_success)
+        yield from _of_run(self._snapshot)
+        yield from _of_steps(self._snapshot)
+        yield from _of_lasts(self._snapshot, self._earlier)
         yield from _of_work(self._snapshot)
         yield from _of_endpoints(self._snapshot)
 
 
-def registry_of(snapshot: Snapshot, last_success: float | None = None) -> CollectorRegistry:
+LAST_SUCCESS = "last_success_timestamp_seconds"
+LAST_PUBLICATION = "last_publication_timestamp_seconds"
+
+
+def registry_of(snapshot: Snapshot, earlier: Mapping[str, float] = {}) -> CollectorRegistry:
     """A registry of a run's metrics, each with the label `store`, so that jobs can be told apart.
 
-    `last_success` is when a run last ended with 0, in seconds since the epoch.
+    `earlier` has what earlier nights left of LAST_SUCCESS and LAST_PUBLICATION.
     """
     registry = CollectorRegistry()
-    registry.register(_Figures(snapshot, last_success))
+    registry.register(_Figures(snapshot, earlier))
     return registry
 
 
-def _of_run(now: Snapshot, last_success: float | None) -> Iterator[Metric]:
+def _of_run(now: Snapshot) -> Iterator[Metric]:
     def one(name: str, text: str, value: float | None) -> Metric:
         return _gauge(now, name, text, (), [((), value)])
 
@@ -63,8 +69,25 @@ def _of_run(now: Snapshot, last_success: float | None) -> Iterator[Metric]:
     yield one("exit_code", "How the run ended.", now.exit_code)
     end = now.written if ended else None
     yield one("end_timestamp_seconds", "When the run ended.", end)
-    success = now.written if now.exit_code == 0 else last_success
-    yield one("last_success_timestamp_seconds", "When a run last ended with 0.", success)
+
+
+def _of_steps(now: Snapshot) -> Iterator[Metric]:
+    """Those after the run: the one that is on, and how others ended."""
+    at = [((step,), now.state == state) for step, state in STEPS.items()]
+    yield _gauge(now, "step_running", "1 while a step after the run is on.", ("step",), at)
+    ended = [((step.name,), step.exit_code) for step in now.steps]
+    yield _gauge(now, "step_exit_code", "How a step after the run ended.", ("step",), ended)
+
+
+def _of_lasts(now: Snapshot, earlier: Mapping[str, float]) -> Iterator[Metric]:
+    """When things last went well, in this night or an earlier one."""
+    good = {step.name: step.at for step in now.steps if step.exit_code == 0}
+    success = now.written if now.exit_code == 0 else earlier.get(LAST_SUCCESS)
+    published = good.get("publish", earlier.get(LAST_PUBLICATION))
+    text = "When a run, with what came after it, last ended with 0."
+    yield _gauge(now, LAST_SUCCESS, text, (), [((), success)])
+    text = "When the rankings of a run were last published after it."
+    yield _gauge(now, LAST_PUBLICATION, text, (), [((), published)])
 
 
 def _of_work(now: Snapshot) -> Iterator[Metric]:

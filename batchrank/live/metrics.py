@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aiohttp import web
@@ -13,11 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from batchrank.errors import DiskError
 from batchrank.formats.atomic import AtomicFile
-from batchrank.live.figures import registry_of
+from batchrank.live.figures import LAST_PUBLICATION, LAST_SUCCESS, registry_of
 from batchrank.running.snapshot import Snapshot
 
 _SECONDS_A_FILE = 15.0
-_LAST_SUCCESS = "batchrank_last_success_timestamp_seconds"
 
 
 class Scraped:
@@ -53,10 +52,10 @@ class Textfile:
         self._latest: Snapshot | None = None
         self._next = 0.0
         self._writing: asyncio.Task[None] | None = None
-        self._last_success: float | None = None
+        self._earlier: Mapping[str, float] = {}
 
     async def __aenter__(self) -> Textfile:
-        self._last_success = await asyncio.to_thread(_last_success, self._path)
+        self._earlier = await asyncio.to_thread(_lasts, self._path)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,7 +73,7 @@ class Textfile:
             self._writing = asyncio.create_task(self._write(snapshot))
 
     async def _write(self, snapshot: Snapshot) -> None:
-        data = generate_latest(registry_of(snapshot, self._last_success))
+        data = generate_latest(registry_of(snapshot, self._earlier))
         try:
             await asyncio.to_thread(_replace, self._path, data)
         except DiskError as error:
@@ -88,11 +87,12 @@ def _replace(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _last_success(path: Path) -> float | None:
+def _lasts(path: Path) -> dict[str, float]:
     """What the file of earlier runs says: a failed night must not forget it."""
     try:
         families = list(text_string_to_metric_families(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
-        return None
-    samples = [one for family in families if family.name == _LAST_SUCCESS for one in family.samples]
-    return samples[0].value if samples else None
+        return {}
+    values = {one.name: one.value for family in families for one in family.samples}
+    names = (LAST_SUCCESS, LAST_PUBLICATION)
+    return {name: values[f"batchrank_{name}"] for name in names if f"batchrank_{name}" in values}

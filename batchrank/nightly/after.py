@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
 
-from batchrank.errors import BatchrankError
-from batchrank.formats.wording import counted, displayable
+from batchrank.clock import Clock, SystemClock
+from batchrank.errors import BatchrankError, StoppedError
+from batchrank.formats.wording import counted, displayable, duration
 from batchrank.publishing.making import publication_of
-from batchrank.publishing.publication import Publication
+from batchrank.publishing.publication import Publication, Published
 from batchrank.reporting import Wanted, write_report
+from batchrank.running.progress import Progress
+from batchrank.running.snapshot import STEPS, Step
+from batchrank.running.stopping import Stopping
 from batchrank.running.verdict import Report
+from batchrank.serving.backoff import delay_of
 from batchrank.spec.jobspec import JobSpec
-from batchrank.spec.publishspec import PublishSpec
-from batchrank.store.lock import store_lock
+from batchrank.spec.publishspec import PublishSpec, as_keys
 from batchrank.store.published import first_alike
 from batchrank.store.store import Store
 
@@ -23,15 +30,33 @@ SAME_NIGHT_SECONDS = 18 * 3600.0
 """A night that began earlier is over, whether or not it came to its end: the next one begins."""
 FAILED = "failed: "
 """How a step is remembered that is to be done again begins so."""
+PATIENCE_SECONDS = 300.0
+"""How long a target that is not there is waited for: a server that restarts costs no night."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A step after a run: what it did in a word, or the error that ended it."""
+class Night:
+    """How a run ended, and the steps after it that were done or failed."""
 
-    name: str
-    told: str
-    error: BatchrankError | None = None
+    report: Report
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first step that failed, else that of the run."""
+        failed = [step.exit_code for step in self.steps if step.exit_code]
+        return failed[0] if failed else self.report.exit_code
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """A sentence for each step that failed, else those of the run."""
+        failed = tuple(f"{step.name}: {step.told}" for step in self.steps if step.exit_code)
+        return failed or tuple(self.report.reasons)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What each step did, or why it failed, by its name."""
+        return {step.name: step.told for step in self.steps}
 
 
 def steps_of(spec: JobSpec) -> tuple[str, ...]:
@@ -45,56 +70,130 @@ def steps_of(spec: JobSpec) -> tuple[str, ...]:
     return tuple(name for name, asked in wanted.items() if asked is not None)
 
 
-async def after_the_run(
-    spec: JobSpec,
-    report: Report,
-    *,
-    began: Callable[[Publication], None],
-    tick: Callable[[float, str], None],
-) -> list[Step]:
-    """Do the steps of `spec`; each is kept in the store with how it ended, and an error stops none.
+class AfterTheRun:
+    """The steps of `spec` after a run whose store is held.
 
-    Nothing is published that no gate passed; the report tells of every run. `began` gets the
-    publication, so that it can be stopped, `tick` how far it is. The same again goes on with what
-    was interrupted.
+    Nothing is published that no gate passed; the report tells of every run. Each step is kept in
+    the store with how it ended, and an error stops none. `progress` tells what they are at, `say`
+    gets a sentence where they wait.
     """
-    run, due = report.run.id, steps_of(spec)
-    steps = []
-    if spec.publish is not None and "publish" in due and report.publishable:
-        publishing = _published(spec, spec.publish, run, began, tick)
-        steps.append(await _step(spec, run, "publish", publishing))
-    if spec.report is not None and "report" in due:
-        steps.append(await _step(spec, run, "report", _reported(spec, spec.report, run)))
-    return steps
 
+    def __init__(
+        self,
+        spec: JobSpec,
+        report: Report,
+        progress: Progress,
+        say: Callable[[str], None],
+        clock: Clock | None = None,
+    ) -> None:
+        self._spec = spec
+        self._report = report
+        self._progress = progress
+        self._say = say
+        self._clock = clock or SystemClock()
+        self._stopping = Stopping()
+        self._publication: Publication | None = None
+        self._task: asyncio.Task[str] | None = None
 
-async def _published(
-    spec: JobSpec,
-    wanted: PublishSpec,
-    run: int,
-    began: Callable[[Publication], None],
-    tick: Callable[[float, str], None],
-) -> str:
-    async with AsyncExitStack() as stack:
-        lock = store_lock(spec.store)
-        await asyncio.to_thread(lock.__enter__)
-        stack.push(lock)
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.reason is not None
+
+    def stop(self, reason: BatchrankError) -> None:
+        """End the step that is on as soon as it can go on later, and begin no other."""
+        self._stopping.stop(reason)
+        if self._publication is not None:
+            self._publication.stop(reason)
+
+    def abort(self) -> None:
+        """End it now; as if the process were killed."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self) -> Night:
+        """Do the steps; the same again goes on with what was interrupted."""
+        spec, report, due = self._spec, self._report, steps_of(self._spec)
+        if spec.publish is not None and "publish" in due and report.publishable:
+            await self._step("publish", partial(self._published, spec.publish))
+        if spec.report is not None and "report" in due:
+            await self._step("report", partial(self._reported, spec.report))
+        night = Night(report, tuple(self._progress.steps))
+        if due:
+            await self._keep(lambda store: store.end_night(report.run.id, night.exit_code))
+        return night
+
+    async def _step(self, name: str, work: Callable[[], Coroutine[Any, Any, str]]) -> None:
+        self._progress.state, self._progress.step = STEPS[name], ""
+        exit_code = 0
+        try:
+            if self._stopping.reason is not None:
+                raise self._stopping.reason
+            self._task = asyncio.create_task(work())
+            told = await self._task
+        except BatchrankError as error:
+            exit_code, told = error.exit_code, f"{FAILED}{as_keys(str(error))}"
+            if exit_code == StoppedError.exit_code and not self.is_stopping:
+                # To a scheduler 75 may mean that the time was up, and all is well: it was not.
+                exit_code = BatchrankError.exit_code
+        except asyncio.CancelledError:
+            if (reason := self._stopping.reason) is None:
+                raise
+            exit_code, told = reason.exit_code, f"{FAILED}{reason}"
+        self._progress.steps.append(Step(name, exit_code, told, self._clock.wall()))
+        await self._keep(lambda store: store.end_step(self._report.run.id, name, told))
+
+    async def _keep(self, what: Callable[[Store], Awaitable[None]]) -> None:
+        """Put it in the store; a store that takes no more is not worth what was done."""
+        with suppress(BatchrankError):
+            store = await Store.open(self._spec.store)
+            try:
+                await what(store)
+            finally:
+                await store.close()
+
+    async def _published(self, wanted: PublishSpec) -> str:
         # The same night begun again has another number; what was published of it, or begun to be,
         # is that of its first run.
-        number = await _first_of_the_night(spec, run)
-        publication = await stack.enter_async_context(
-            publication_of(spec.store, number, wanted, tick)
+        number = await _first_of_the_night(self._spec, self._report.run.id)
+        making = publication_of(self._spec.store, number, wanted, self._tick)
+        async with making as publication:
+            self._publication = publication
+            ended = await self._patiently(publication)
+            name = publication.target.name
+        if ended.repeated:
+            return f"generation {ended.generation} of {name} was current already"
+        return (
+            f"generation {ended.generation} of {name}: "
+            f"{counted(ended.entries or 0, 'entry', 'entries')}, {ended.written:,} from this run, "
+            f"{ended.carried:,} carried over"
         )
-        began(publication)
-        ended = await publication.run()
-        name = publication.target.name
-    if ended.repeated:
-        return f"generation {ended.generation} of {name} was current already"
-    return (
-        f"generation {ended.generation} of {name}: "
-        f"{counted(ended.entries or 0, 'entry', 'entries')}, {ended.written:,} from this run, "
-        f"{ended.carried:,} carried over"
-    )
+
+    async def _patiently(self, publication: Publication) -> Published:
+        """Publish, and go on where the target was gone for a while."""
+        attempt, waited, random = 0, 0.0, Random()  # noqa: S311 - no secret
+        while True:
+            try:
+                return await publication.run()
+            except BatchrankError as error:
+                if not error.retryable or waited >= PATIENCE_SECONDS:
+                    raise
+                if not attempt:
+                    patience = duration(PATIENCE_SECONDS)
+                    self._say(f"warning: publish: {error}; it is waited for, at most {patience}")
+            attempt += 1
+            pause = delay_of(attempt, None, random)
+            self._progress.step = f"waits for {publication.target.name}"
+            await self._stopping.unless(self._clock.sleep(pause))
+            waited += pause
+
+    def _tick(self, share: float, what: str) -> None:
+        self._progress.step = f"{what}: {share:.0%}"
+
+    async def _reported(self, page: str) -> str:
+        spec = self._spec
+        wanted = Wanted(spec.store, self._report.run.id, spec.gate_qrels, cost=spec.cost)
+        return f"{displayable(page)}, {await write_report(wanted, page):,} bytes"
 
 
 async def _first_of_the_night(spec: JobSpec, number: int) -> int:
@@ -104,22 +203,3 @@ async def _first_of_the_night(spec: JobSpec, number: int) -> int:
         return await first_alike(store, run, run.started - SAME_NIGHT_SECONDS)
     finally:
         await store.close()
-
-
-async def _reported(spec: JobSpec, page: str, run: int) -> str:
-    wanted = Wanted(spec.store, run, spec.gate_qrels, cost=spec.cost)
-    return f"{displayable(page)}, {await write_report(wanted, page):,} bytes"
-
-
-async def _step(spec: JobSpec, run: int, name: str, work: Awaitable[str]) -> Step:
-    try:
-        step = Step(name, await work)
-    except BatchrankError as error:
-        step = Step(name, f"{FAILED}{error}", error)
-    with suppress(BatchrankError):  # the step is done, or its own error is told
-        store = await Store.open(spec.store)
-        try:
-            await store.end_step(run, name, step.told)
-        finally:
-            await store.close()
-    return step

@@ -63,6 +63,10 @@ class FileTarget:
         """See `Target`."""
         return await asyncio.to_thread(self._generation, self._path)
 
+    async def ready(self) -> Generation | None:
+        """See `Target`."""
+        return await self.current()
+
     async def room(self, plan: Plan) -> Room:
         """See `Target`; a full disk is noticed when it is full."""
         return Room(round(plan.entries * (plan.value_bytes + _ROW_BYTES)))

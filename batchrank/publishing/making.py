@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from batchrank.errors import UsageError
+from batchrank.errors import TargetError, UsageError
 from batchrank.publishing.opening import open_target
-from batchrank.publishing.publication import Publication
+from batchrank.publishing.publication import Publication, ready
 from batchrank.publishing.source import Source
 from batchrank.publishing.target import Target
-from batchrank.spec.publishspec import PublishSpec
+from batchrank.spec.publishspec import PublishSpec, as_keys
 from batchrank.store.store import Store
+
+_READY_SECONDS = 10.0
 
 
 def target_of(spec: PublishSpec) -> Target:
@@ -25,6 +27,28 @@ def target_of(spec: PublishSpec) -> Target:
             f"password_env: there is no environment variable {spec.password_env} with the password"
         )
     return open_target(spec.target, namespace=spec.namespace, password=password)
+
+
+async def obstacle(spec: PublishSpec) -> str | None:
+    """Why nothing can be published to the target of `spec` now, where that may pass by itself.
+
+    Asks it, and waits no longer than 10 s. Raises UsageError for what time won't mend, in terms of
+    a job spec.
+    """
+    try:
+        target = await asyncio.to_thread(target_of, spec)
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await ready(target, spec)
+        except TimeoutError:
+            return f"{target.name} gave no answer within {_READY_SECONDS:.0f} s"
+        except TargetError as error:
+            return str(error)
+        finally:
+            await target.close()
+    except UsageError as error:
+        raise UsageError(as_keys(str(error))) from error
+    return None
 
 
 @asynccontextmanager

@@ -18,6 +18,21 @@ from batchrank.spec.publishspec import PublishSpec
 _NO_KEYS = Coverage(0, 0)
 
 
+async def ready(target: Target, spec: PublishSpec) -> Generation | None:
+    """What readers of `target` see now, where it will take a publication as things stand.
+
+    Raises UsageError for what time won't mend, also where entries there can't be carried over.
+    """
+    current = await target.ready()
+    if current is not None and not spec.replace and current.header.scheme != spec.scheme:
+        raise UsageError(
+            f"{target.name}: the keys there are made another way ({current.header.scheme}, now "
+            f"{spec.scheme}), so that nothing can be carried over: publish with the same "
+            "--normalise and --key-candidates, or with --replace and --min-coverage 0"
+        )
+    return current
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What a publication would write: at most `entries`, and `needed` bytes in the target.
@@ -100,15 +115,8 @@ class Publication:
         Raises UsageError where entries of the current generation can't be carried.
         """
         source, spec = self._source, self._spec
-        current = await self._target.current()
+        current = await ready(self._target, spec)
         header = self._header()
-        if current is not None and not spec.replace and current.header.scheme != source.scheme:
-            raise UsageError(
-                f"{self._target.name}: the keys there are made another way "
-                f"({current.header.scheme}, now {source.scheme}), so that nothing can be carried "
-                "over: publish with the same --normalise and --key-candidates, or with --replace "
-                "--min-coverage 0"
-            )
         sample = await source.sample()
         sizes = [len(value) for _, value in sample]
         plan = Plan(

@@ -74,13 +74,21 @@ class RedisTarget:
             self._current = None if number is None else await self._generation(int(number))
         return self._current
 
+    async def ready(self) -> Generation | None:
+        """See `Target`; a server of a version that lacks what is needed, or that only copies."""
+        with self._errors():
+            info = await self._client.info()
+        version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:2])
+        if version < _OLDEST:
+            raise UsageError(f"{self.name} is Redis {info['redis_version']}: 6.2 is needed")
+        if info.get("role") == "slave" and info.get("slave_read_only"):
+            raise UsageError(f"{self.name} is a read-only replica: name its master")
+        return await self.current()
+
     async def room(self, plan: Plan) -> Room:
         """See `Target`; by the server's own figures and the policy by which it evicts."""
         with self._errors():
             info = await self._client.info()
-            version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:2])
-            if version < _OLDEST:
-                raise TargetError(f"{self.name} is Redis {info['redis_version']}: 6.2 is needed")
             key = max((len(self._entry(10**6, key)) for key in plan.keys), default=0)
             self._entry_bytes = entry_bytes(key, plan.value_bytes, has_ttl=plan.has_ttl)
             needed = plan.entries * self._entry_bytes

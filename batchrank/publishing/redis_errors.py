@@ -20,7 +20,7 @@ def meaning(
     if isinstance(error, exceptions.AuthenticationError):
         found = UsageError(
             f"{name} wants another user or password: name the variable that holds it with "
-            "--password-env, or write redis://USER@HOST"
+            "--password-env, or write redis://USER@HOST where it is that of a user"
         )
     elif isinstance(error, exceptions.NoPermissionError):
         found = UsageError(f"{name}: its user lacks a permission ({said})")
@@ -31,13 +31,21 @@ def meaning(
             f"{name} has no memory left; readers keep what they have. Raise maxmemory or free "
             f"some, and {_GO_ON}"
         )
+    elif "CERTIFICATE_VERIFY_FAILED" in said:
+        found = UsageError(
+            f"{name}: its certificate is signed by nobody who is known here, or for another name "
+            f"({said}); name the file of its CA in the URL: rediss://HOST?ssl_ca_certs=FILE"
+        )
+    elif "DB index is out of range" in said:
+        found = UsageError(f"{name} has no database of that number: name another, or none")
     elif isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError)):
         if has_begun:
             found = StoppedError(
                 f"{name} is gone ({said}); readers keep what they have. When it is back, {_GO_ON}"
             )
         else:
-            found = TargetError(f"{name} can't be reached ({said}); is it running?")
+            found = TargetError(f"{name} can't be reached ({said})")
+        found.retryable = True
     elif TAKEN in said:
         found = StoppedError(f"{name}: another publication took over; readers keep what they have")
     elif said.startswith("MISCONF"):

@@ -64,6 +64,10 @@ class SqliteTarget:
             return None
         return await self._generation("state = 'current'", ())
 
+    async def ready(self) -> Generation | None:
+        """See `Target`."""
+        return await self.current()
+
     async def room(self, plan: Plan) -> Room:
         """See `Target`; a full disk is noticed when it is full."""
         key = max((len(key) for key in plan.keys), default=0)

@@ -104,6 +104,12 @@ class Target(Protocol):
     async def current(self) -> Generation | None:
         """What readers see now."""
 
+    async def ready(self) -> Generation | None:
+        """What readers see now, where the place will take a publication as things stand.
+
+        Raises UsageError for what time won't mend.
+        """
+
     async def room(self, plan: Plan) -> Room:
         """Whether there is room for what a plan would write."""
 

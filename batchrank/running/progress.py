@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from batchrank.formats.wording import counted
 from batchrank.ranking.asked import Spent
-from batchrank.running.snapshot import State
+from batchrank.running.snapshot import State, Step
 from batchrank.values import Tally
 
 _MEANINGFUL = 5
@@ -34,6 +34,10 @@ class Progress:
     """The largest share that was told as done so far."""
     in_flight: int = 0
     capacity: int = 0
+    step: str = ""
+    """What the step after the run that is on is at."""
+    steps: list[Step] = field(default_factory=list)
+    """Those that have ended."""
     waits: str | None = None
     """Why nothing is sent: no server answers, or these are quiet hours."""
     canaries_passed: bool | None = None

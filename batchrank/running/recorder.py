@@ -12,7 +12,14 @@ from batchrank.formats.wording import displayable
 from batchrank.results.filenames import NO_FILE
 from batchrank.running.intake import Intake
 from batchrank.running.progress import Progress
-from batchrank.running.snapshot import Finished, GateState, Move, Snapshot, WindowCount
+from batchrank.running.snapshot import (
+    STEPS,
+    Finished,
+    GateState,
+    Move,
+    Snapshot,
+    WindowCount,
+)
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.trace import Done, Trace
 from batchrank.serving.pool import Pool
@@ -90,6 +97,7 @@ class Recorder:
         self.update()
         progress, spent = self.progress, self.progress.spent
         usage = spent.usage
+        sends = exit_code is None and progress.state not in STEPS.values()
         now = time.time()
         rates = self._trace.add(
             Done(
@@ -112,14 +120,16 @@ class Recorder:
             started=self._started,
             seconds=progress.seconds,
             state=progress.state if exit_code is None else "ended",
-            waits=progress.waits if exit_code is None else None,
-            quiet_until=progress.quiet_until if exit_code is None else None,
+            waits=progress.waits if sends else None,
+            quiet_until=progress.quiet_until if sends else None,
             exit_code=exit_code,
             reasons=reasons,
+            step=progress.step if exit_code is None else "",
+            steps=tuple(progress.steps),
             run=self.run,
             model=self.model,
             deadline=self.deadline,
-            seconds_left=progress.seconds_left,
+            seconds_left=progress.seconds_left if sends or exit_code is not None else None,
             share_done=progress.share_done,
             share_by_deadline=self._share_by_deadline(),
             told=progress.told,

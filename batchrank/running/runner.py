@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -73,7 +73,8 @@ class Runner:
         self._canaries: Canaries | None = None
 
     @property
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """How far it is; who does more in its night tells so here."""
         return self._recorder.progress
 
     @property
@@ -100,7 +101,7 @@ class Runner:
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more, wait for what is in flight, then end for `reason`."""
         if self._stopping.stop(reason):
-            self._progress.state = "stopping"
+            self.progress.state = "stopping"
             if self._open is not None:
                 self._open.stop()
             asyncio.get_running_loop().call_later(GRACE_SECONDS, self.abort)
@@ -116,6 +117,14 @@ class Runner:
         Raises BatchrankError for what ends a run without a result: an unreadable input, no usable
         server, a store that is in use or full.
         """
+        async with AsyncExitStack() as night:
+            return await self.run_within(night, goes_on=False)
+
+    async def run_within(self, night: AsyncExitStack, *, goes_on: bool) -> Report:
+        """As `run`, but the store is held, and the run shown, until `night` is left.
+
+        Where it `goes_on` after the run, `night_ended` is to be called.
+        """
         spec = self._spec
         templates = await self._check()
         self._time = Timekeeper(spec, SystemClock(), say=self._say, stop=self.stop)
@@ -123,11 +132,11 @@ class Runner:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._time)
             await self._set_end(None)
-            await hold_lock(spec, self._stopping, self._say, stack)
+            await hold_lock(spec, self._stopping, self._say, night)
             self._store = store = await Store.open(spec.store, create=True)
             stack.push_async_callback(store.close)
             ticking = Ticking(self._recorder, spec.store, tick=self._tick, stop=self.stop)
-            await stack.enter_async_context(ticking)
+            self._ticking = await night.enter_async_context(ticking)
             session = await stack.enter_async_context(
                 Session(spec, templates, store, self._time.curfew, self._say)
             )
@@ -145,8 +154,8 @@ class Runner:
                 )
                 other = await self._open.rank_all(resuming=resuming)
                 if other is None:
-                    report = await self._finish(ongoing)
-                    ticking.ended(report.exit_code, report.reasons)
+                    report = await self._finish(ongoing, goes_on=goes_on)
+                    self.night_ended(report.exit_code, report.reasons)
                     return report
                 self._say("the model server is not what it was last time: this is another job")
                 await store.drop_run(ongoing.run.id)
@@ -187,6 +196,10 @@ class Runner:
             job, run, store, intake, self._time, self._stopping, recorder, self._canaries
         )
 
+    def night_ended(self, exit_code: int, reasons: Sequence[str]) -> None:
+        """Say how the run ended, with what came after it."""
+        self._ticking.ended(exit_code, reasons)
+
     async def _set_end(self, job: Job | None) -> float | None:
         """Begin to keep time; the deadline in seconds since the epoch, None where there is none."""
         last = None if job is None else await night_before(self._store, job.key, self._spec)
@@ -206,13 +219,16 @@ class Runner:
             again=self._again,
         )
 
-    async def _finish(self, ongoing: Ongoing) -> Report:
+    async def _finish(self, ongoing: Ongoing, *, goes_on: bool) -> Report:
         """Judge the run, write its result, and record how it ended."""
-        self._progress.state = "writing"
+        self.progress.state = "writing"
         report = await conclude(ongoing, self._output)
         self._recorder.update()
+        # What comes after the run takes time that is not the run's.
+        report = replace(report, progress=replace(self.progress))
         kept = {**report.summary(), "trace": self._recorder.trace}
-        await self._store.end_run(ongoing.run.id, report.exit_code, kept)
+        goes_on = goes_on and not self._stopping.is_failure
+        await self._store.end_run(ongoing.run.id, report.exit_code, kept, goes_on=goes_on)
         if self._stopping.is_failure:
             assert self._stopping.reason is not None
             raise self._stopping.reason

@@ -9,7 +9,9 @@ from typing import Literal
 from batchrank.serving.served import LATENCY_BOUNDS, EndpointState
 from batchrank.values import QueryStatus, Status, Tally
 
-State = Literal["starting", "ranking", "stopping", "writing", "ended"]
+State = Literal["starting", "ranking", "stopping", "writing", "publishing", "reporting", "ended"]
+STEPS: Mapping[str, State] = {"publish": "publishing", "report": "reporting"}
+"""What a night is at in each step after its run, by the key of the job spec that asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,26 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A step after a run that has ended: what it did, or why it failed.
+
+    `name` is the key of the job spec that asks for it, `exit_code` 0 where it did what it is for,
+    `at` when it ended, in seconds since the epoch.
+    """
+
+    name: str
+    exit_code: int
+    told: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A run at one moment. Shares are from 0 to 1, durations seconds, times seconds of the epoch.
 
     `waits` says why nothing is sent, `quiet_until` until when where these are quiet hours.
-    `exit_code` and `reasons` are there once it has ended. `known` lines were finished before it,
+    `exit_code` and `reasons` are there once it has ended with all the `steps` after it, of which
+    `step` says what the one that is on is at. `known` lines were finished before it,
     `finished` were ranked by it, `open` are begun or wait. `share_done` is the part of the input
     that is finished and `share_by_deadline` the part that will be, both None where nothing tells.
     `queries` and `windows` count what is in finished queries, `window_counts` all windows. `trace`
@@ -102,6 +119,8 @@ class Snapshot:
     quiet_until: float | None = None
     exit_code: int | None = None
     reasons: tuple[str, ...] = ()
+    step: str = ""
+    steps: tuple[Step, ...] = ()
     run: int | None = None
     model: str | None = None
     deadline: float | None = None
@@ -131,6 +150,11 @@ class Snapshot:
     endpoints: tuple[EndpointState, ...] = ()
     gates: tuple[GateState, ...] = ()
     recent: tuple[Finished, ...] = ()
+
+    @property
+    def activity(self) -> str:
+        """What it is at, or waits for."""
+        return self.waits or (f"{self.state}, {self.step}" if self.step else self.state)
 
     @property
     def fallback_rate(self) -> float | None:

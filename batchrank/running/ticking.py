@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +41,7 @@ class Ticking:
         self._over = asyncio.Event()
         self._ending: tuple[int, tuple[str, ...]] = (BatchrankError.exit_code, ())
 
-    def ended(self, exit_code: int, reasons: list[str]) -> None:
+    def ended(self, exit_code: int, reasons: Sequence[str]) -> None:
         """Say how the run ended."""
         self._ending = (exit_code, tuple(reasons))
 

@@ -64,7 +64,8 @@ class Run:
     `fresh_since` is the run from which on the job's rankings and answers count. `deadline` is in
     seconds since the epoch, None for none. `steps` are what was done after it (`publish`,
     `report`), each with a word on how it ended. `shard` is the part of the input that it is about,
-    as `i/n`, None for all.
+    as `i/n`, None for all. `night` is the exit code of the run with the steps after it, None until
+    the last of them has ended, and for ever if they were killed.
     """
 
     id: int
@@ -80,3 +81,4 @@ class Run:
     deadline: float | None = None
     steps: Mapping[str, str] = field(default_factory=dict)
     shard: str | None = None
+    night: int | None = None

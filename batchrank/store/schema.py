@@ -88,6 +88,11 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE runs ADD COLUMN shard TEXT;  -- i/n, NULL where it is about the whole input
     """,
+    """
+    -- The exit code of the run with the steps after it, NULL until the last of them has ended.
+    ALTER TABLE runs ADD COLUMN night INTEGER;
+    UPDATE runs SET night = exit;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

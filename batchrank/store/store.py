@@ -173,18 +173,25 @@ class Store(Database):
         await self.write("DELETE FROM lines WHERE run = ?", (run,))
         await self.write("DELETE FROM runs WHERE id = ?", (run,))
 
-    async def end_run(self, run: int, exit_code: int, summary: Mapping[str, object]) -> None:
-        """Record how a run ended."""
+    async def end_run(
+        self, run: int, exit_code: int, summary: Mapping[str, object], *, goes_on: bool = False
+    ) -> None:
+        """Record how a run ended, and so its night, unless that `goes_on` until `end_night`."""
+        night = None if goes_on else exit_code
         await self.write(
-            "UPDATE runs SET ended = ?, exit = ?, summary = ? WHERE id = ?",
-            (time.time(), exit_code, orjson.dumps(summary).decode(), run),
+            "UPDATE runs SET ended = ?, exit = ?, summary = ?, night = ? WHERE id = ?",
+            (time.time(), exit_code, orjson.dumps(summary).decode(), night, run),
         )
+
+    async def end_night(self, run: int, exit_code: int) -> None:
+        """Record how a run ended with all the steps after it."""
+        await self.write("UPDATE runs SET night = ? WHERE id = ?", (exit_code, run))
 
     async def run(self, number: int | None = None) -> Run:
         """A run by its number, the latest without one; UsageError where there is none."""
         sql = (
             "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
-            "fresh_since, deadline, steps, shard FROM runs JOIN jobs ON jobs.id = runs.job "
+            "fresh_since, deadline, steps, shard, night FROM runs JOIN jobs ON jobs.id = runs.job "
         )
         if number is None:
             rows = await self.select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
@@ -194,7 +201,7 @@ class Store(Database):
             what = "no run" if number is None else f"no run {number}"
             raise UsageError(f"store {self.path} holds {what}; see `batchrank status`")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
-        fresh_since, deadline, steps, shard = rows[0][9:]
+        fresh_since, deadline, steps, shard, night = rows[0][9:]
         return Run(
             identity,
             job,
@@ -209,6 +216,7 @@ class Store(Database):
             deadline,
             orjson.loads(steps),
             shard,
+            night,
         )
 
     async def end_step(self, run: int, name: str, told: str) -> None:

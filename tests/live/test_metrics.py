@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from batchrank.cli.views import views_of
 from batchrank.live.figures import registry_of
 from batchrank.live.metrics import Textfile
-from batchrank.running.snapshot import Snapshot
+from batchrank.running.snapshot import Snapshot, Step
 from batchrank.spec.address import Address, parse_address
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
@@ -30,7 +30,8 @@ from tests.live.running import runner_of, spec_of
 from tests.snapshots import GPU1, SNAPSHOT
 
 Figures = dict[tuple[str, frozenset[str]], float]
-ENDED = replace(SNAPSHOT, state="ended", exit_code=0)
+STEPS = (Step("publish", 0, "generation 1", 70.0), Step("report", 1, "failed: full", 80.0))
+ENDED = replace(SNAPSHOT, state="ended", exit_code=0, steps=STEPS)
 NAME = re.compile(r"\bbatchrank_[a-z_]+")
 
 
@@ -87,6 +88,19 @@ def test_an_end_is_told() -> None:
     failed = drawn(replace(ENDED, exit_code=4))
     assert of(failed, "exit_code") == 4
     assert of(failed, "last_success_timestamp_seconds") is None
+
+
+def test_steps_after_a_run_are_told() -> None:
+    publishing = drawn(replace(SNAPSHOT, state="publishing"))
+    assert of(publishing, "running") == of(publishing, "step_running", "publish") == 1
+    assert of(publishing, "step_running", "report") == 0
+    assert of(publishing, "step_exit_code", "publish") is None
+    found = drawn(ENDED)
+    assert of(found, "step_exit_code", "publish") == 0
+    assert of(found, "step_exit_code", "report") == 1
+    assert of(found, "last_publication_timestamp_seconds") == 70.0
+    failed = replace(ENDED, steps=(Step("publish", 75, "failed: gone", 70.0),))
+    assert of(drawn(failed), "last_publication_timestamp_seconds") is None
 
 
 def test_the_docs_list_every_metric_and_no_other() -> None:

@@ -83,7 +83,7 @@ def test_a_run_that_is_killed_says_no_more(watched: Watched) -> None:
     watched.acts = [watched.lock.close]
     said = watched.watch()
     assert said.code == 0
-    assert "ended without a word (killed)" in said.out.decode()
+    assert "ended without a word while ranking (killed)" in said.out.decode()
 
 
 @pytest.mark.parametrize("env", [{}, {"TTY_COMPATIBLE": "1"}])

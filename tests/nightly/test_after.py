@@ -54,6 +54,22 @@ def status(job: Path) -> str:
     return batchrank("status", "--store", job.parent / "night.sqlite").out.decode()
 
 
+def told_by_metrics(job: Path) -> str:
+    return (job.parent / "night.prom").read_text()
+
+
+def other_store(job: Path, server: JudgeServer) -> Path:
+    """The store of a run over two queries that no night has."""
+    store = job.parent / "other.sqlite"
+    rows = [
+        {**row, "query": {**row["query"], "text": f"other {at}"}} for at, row in enumerate(ROWS)
+    ]
+    source = written(job.parent / "other.jsonl", rows[:2])
+    ended = batchrank("run", source, "--store", store, "--base-url", server.url)
+    assert ended.code == 0, ended.err
+    return store
+
+
 def test_what_was_ranked_is_published(job: Path) -> None:
     ended = run(job, "--json")
     assert ended.code == 0, ended.err
@@ -69,26 +85,34 @@ def test_what_was_ranked_is_published(job: Path) -> None:
 def test_a_failed_publication_is_told_and_done_by_the_same_command(
     job: Path, server: JudgeServer
 ) -> None:
-    cache = job.parent / "cache.sqlite"
-    cache.write_bytes(b"no database, and not ours")
+    spec = job.read_text()
+    assert batchrank("publish", other_store(job, server), target(job)).code == 0
+    job.write_text(f"{spec}replace = true\n")
     failed = run(job)
-    assert failed.code != 0
-    assert "publish: failed: " in failed.err
+    assert failed.code == 3
+    assert "publish: failed: 0 of 2 keys" in failed.err
     assert "publish: failed: " in status(job)
-    told = (job.parent / "night.prom").read_text()
+    assert "ranked after" in status(job)
+    assert "a step after it failed (exit 3)" in status(job)
+    told = told_by_metrics(job)
     assert re.search(rf"^batchrank_exit_code\{{.*\}} {failed.code}.0$", told, re.MULTILINE)
     assert "\nbatchrank_last_success_timestamp_seconds{" not in told
+    assert re.search(r'^batchrank_step_exit_code\{.*"publish".*\} 3.0$', told, re.MULTILINE)
+    assert re.search(r'^batchrank_step_exit_code\{.*"report".*\} 0.0$', told, re.MULTILINE)
+    assert "\nbatchrank_last_publication_timestamp_seconds{" not in told
     summary = orjson.loads((job.parent / f"out-{TODAY}.jsonl.summary.json").read_bytes())
     assert summary["exit_code"] == failed.code
     assert (job.parent / f"out-{TODAY}.jsonl").exists()
 
     asked = len(windows(server))
-    cache.unlink()
+    job.write_text(spec)
     again = run(job)
     assert again.code == 0, again.err
-    assert len(docids_at(target(job))) == len(ROWS)
+    assert len(docids_at(target(job))) == len(ROWS) + 2
     assert len(windows(server)) == asked
     assert "failed:" not in status(job)
+    assert "complete (exit 0)" in status(job)
+    assert "\nbatchrank_last_publication_timestamp_seconds{" in told_by_metrics(job)
 
 
 def test_a_rejected_night_publishes_nothing(job: Path) -> None:

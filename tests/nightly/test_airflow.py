@@ -95,21 +95,22 @@ def server() -> Iterator[JudgeServer]:
 def test_a_cleared_task_publishes_what_could_not_be(
     night: Callable[[], None], here: Path, server: JudgeServer
 ) -> None:
-    written(here / "log-2026-03-04.jsonl", ROWS)
-    cache = here / "cache.sqlite"
-    cache.write_bytes(b"no database, and not ours")
-    (here / "nightly.toml").write_text(
-        f"""
+    spec = f"""
         input = "log-{{date}}.jsonl"
         base_url = "{server.url}"
         [publish]
         target = "sqlite:cache.sqlite"
+        replace = true
         """
-    )
+    job = here / "nightly.toml"
+    job.write_text(spec)
+    written(here / "log-2026-03-04.jsonl", ROWS)
+    night()
+    written(here / "log-2026-03-04.jsonl", ROWS[:1])
     with pytest.raises(AirflowError):
         night()
     asked = len(windows(server))
-    cache.unlink()
+    job.write_text(f"{spec}min_coverage = 0\n")
     night()
-    assert len(docids_at(f"sqlite:{cache}")) == len(ROWS)
+    assert len(docids_at(f"sqlite:{here}/cache.sqlite")) == 1
     assert len(windows(server)) == asked

@@ -99,6 +99,11 @@ def killed_when(job: Path, has_come: Callable[[], object]) -> None:
         process.kill()
 
 
+def status() -> str:
+    """The first line of `batchrank status`."""
+    return batchrank("status", "--store", "night.sqlite").out.decode().partition("\n")[0]
+
+
 def step(job: Path, name: str) -> str | None:
     """How a step after the latest run ended, None while it has not."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(job.parent / "night.sqlite")) as store:
@@ -124,12 +129,17 @@ def test_the_whole_night(
     assert not Path("out-2026-03-04.jsonl").exists()
     killed_when(job, lambda: Path("out-2026-03-04.jsonl").exists())
     asked = len(windows(server))
-    killed_when(job, lambda: unfinished_entries() >= 10)
+    spec = job.read_text()
+    job.write_text(spec.replace("max_ops = 60", "max_ops = 10"))
+    killed_when(job, lambda: "publishing, writing: " in status() and unfinished_entries() >= 10)
+    job.write_text(spec)
+    assert "then killed before the steps after the run had ended" in status()
     assert redis_server.client.get("batchrank:current") is None
     killed_when(job, lambda: step(job, "publish"))
 
     ended = run()
     assert ended.code == 0, ended.err
+    assert "complete (exit 0)" in status()
     assert len(windows(server)) == asked, "what was answered is not asked again"
     # Only what was in flight, or on its way to the disk, is asked again.
     assert asked - len(set(windows(server))) <= 3 * CALLS

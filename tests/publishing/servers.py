@@ -32,7 +32,7 @@ class RedisServer:
         if program is None:
             missing("redis-server", "install the package redis-server")
         assert program is not None
-        self.port = free_port()
+        self.port = int(settings.get("port", free_port()))
         self.password = settings.get("requirepass")
         self.url = f"redis://127.0.0.1:{self.port}/0"
         lines = {

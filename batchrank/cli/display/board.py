@@ -51,7 +51,7 @@ def _head(now: Snapshot) -> Iterator[RenderableType]:
     bar = ProgressBar(total=1.0, completed=share or 0.0, width=40, pulse=share is None)
     grid.add_row(bar, Text("–" if share is None else f"{share:.1%}", style="bold"))
     yield grid
-    said = [one_line(now.waits or now.state), now.told, f"{duration(now.seconds)} so far"]
+    said = [one_line(now.activity), now.told, f"{duration(now.seconds)} so far"]
     if now.seconds_left is not None:
         said.append(f"{duration(now.seconds_left)} left")
     if now.deadline is not None:

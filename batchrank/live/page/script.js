@@ -36,7 +36,8 @@ function rate(value) {
   return value >= 100 ? count(Math.round(value)) : value.toFixed(1);
 }
 
-const KINDS = { starting: "quiet", ranking: "good", writing: "good", stopping: "warn" };
+const KINDS = { starting: "quiet", ranking: "good", writing: "good", publishing: "good",
+  reporting: "good", stopping: "warn" };
 const ENDS = { 0: ["complete", "good"], 3: ["rejected by a gate", "bad"],
   75: ["stopped, resumable", "warn"] };
 
@@ -76,7 +77,7 @@ function showHead(now) {
   }
   at("times").replaceChildren(...times.map(([name, value]) =>
     made("div", {}, made("dt", {}, name), made("dd", {}, value))));
-  const why = now.exit_code === null ? now.waits : now.reasons.join("; ");
+  const why = now.exit_code === null ? now.waits ?? now.step : now.reasons.join("; ");
   at("notice").hidden = !why;
   at("notice").textContent = why ?? "";
   at("notice").dataset.kind = kind;
