@@ -11,15 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.errors import UsageError
-from batchrank.spec import deadline
-from batchrank.spec.deadline import (
-    Night,
-    Pace,
-    WorkClock,
-    next_deadline,
-    parse_clock,
-    parse_duration,
-)
+from batchrank.running.deadline import Night, next_deadline
+from batchrank.running.pace import Pace, WorkClock
+from batchrank.spec.times import parse_clock, parse_duration
+
+MONOTONIC = "batchrank.running.pace.monotonic"
 
 HOUR = 3600.0
 EVENING = datetime(2026, 11, 30, 23, 0).astimezone().timestamp()
@@ -30,7 +26,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(deadline, "monotonic", lambda: self.now)
+        monkeypatch.setattr(MONOTONIC, lambda: self.now)
 
 
 @pytest.fixture
@@ -175,7 +171,7 @@ def test_a_job_is_behind_at_the_pace_so_far(clock: Time) -> None:
 def test_a_clock_that_is_paused_stands_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much time passes between two looks at it: 0 s left are no room for a query."""
     ticks = count(1000.1, 0.7)
-    monkeypatch.setattr(deadline, "monotonic", ticks.__next__)
+    monkeypatch.setattr(MONOTONIC, ticks.__next__)
     clock = WorkClock()
     clock.pause()
     pace = Pace(0.0, clock)

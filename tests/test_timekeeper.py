@@ -48,7 +48,7 @@ def spec(**given: object) -> JobSpec:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Standing:
     """Of the wall, of work and of the loop."""
     found = Standing()
-    monkeypatch.setattr("batchrank.spec.deadline.monotonic", found.now)
+    monkeypatch.setattr("batchrank.running.pace.monotonic", found.now)
     return found
 
 

@@ -21,7 +21,7 @@ from batchrank.errors import StoreError, UsageError
 from batchrank.formats.wording import counted, printable
 from batchrank.keeping.joining import Joined, join
 from batchrank.keeping.retention import collect
-from batchrank.spec.deadline import parse_duration
+from batchrank.spec.times import parse_duration
 from batchrank.store.backup import back_up
 from batchrank.store.connection import is_there
 from batchrank.store.lock import store_lock

@@ -15,8 +15,8 @@ from batchrank.cli.tonight import input_of
 from batchrank.formats.atomic import write_new
 from batchrank.formats.wording import printable
 from batchrank.nightly.systemd import systemd_units
-from batchrank.spec.deadline import parse_clock
 from batchrank.spec.loading import load_spec
+from batchrank.spec.times import parse_clock
 
 
 def systemd_unit(

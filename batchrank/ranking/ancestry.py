@@ -9,7 +9,7 @@ from batchrank.keys import short_hash
 from batchrank.ranking.incremental import Earlier, Limits, lineage_of
 from batchrank.ranking.job import Job
 from batchrank.selection.filtering import without
-from batchrank.spec.deadline import parse_duration
+from batchrank.spec.times import parse_duration
 from batchrank.store.history import latest_rankings
 from batchrank.store.records import Run
 from batchrank.store.store import Store

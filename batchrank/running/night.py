@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from batchrank.errors import StoreInUseError
+from batchrank.running.deadline import Night, next_deadline
 from batchrank.running.stopping import Stopping
-from batchrank.spec.deadline import Night, next_deadline, parse_clock, parse_duration
 from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.times import parse_clock, parse_duration
 from batchrank.spec.wall import told
 from batchrank.store.history import open_nights
 from batchrank.store.lock import store_lock

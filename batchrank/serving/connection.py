@@ -21,9 +21,9 @@ from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
 from batchrank.serving.following import Changed
 from batchrank.serving.nodes import nodes_of
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.times import parse_duration
 from batchrank.values import ServerInfo
 
 _CONTEXT_STEP = 1024

@@ -19,9 +19,9 @@ from batchrank.serving.neighbour import give_way, keep_quiet_hours
 from batchrank.serving.pool import Pool
 from batchrank.serving.preflight import Profile, preflight
 from batchrank.serving.trial import trial_of
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
+from batchrank.spec.times import parse_duration
 from batchrank.spec.ways import answer_tokens
 from batchrank.store.store import Store
 from batchrank.values import ServerInfo

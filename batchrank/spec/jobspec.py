@@ -10,13 +10,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, 
 
 from batchrank.keys import job_key
 from batchrank.spec.address import parse_address
-from batchrank.spec.deadline import parse_clock, parse_duration
 from batchrank.spec.fields import MANY, Fraction, Number, Switch, Whole
 from batchrank.spec.filespec import FileSpec
 from batchrank.spec.presets import ONLY_LIKELIHOODS, with_implied
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.rankingspec import RankingSpec
 from batchrank.spec.serverspec import ServerSpec
+from batchrank.spec.times import parse_clock, parse_duration
 
 
 def _as_text(value: object) -> object:

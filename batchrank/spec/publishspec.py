@@ -7,8 +7,8 @@ import re
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchrank.entries import Scheme, is_namespace
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.fields import MANY, Number, Switch, Whole
+from batchrank.spec.times import parse_duration
 from batchrank.values import QueryStatus
 
 _MOST_JITTER = 0.9

@@ -7,10 +7,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.fields import MANY, Fraction, Switch, Whole
 from batchrank.spec.selectionspec import SelectionSpec
 from batchrank.spec.stagespec import StageSpec
+from batchrank.spec.times import parse_duration
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
 from batchrank.strategies.delta import Merging

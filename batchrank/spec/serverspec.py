@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.fields import MANY, Number, Switch, Variable, Whole
 from batchrank.spec.quiet import QuietHours, parse_quiet_hours
+from batchrank.spec.times import parse_duration
 
 
 def _several(value: object) -> object:

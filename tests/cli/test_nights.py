@@ -30,7 +30,7 @@ from tests.cli.running import (
 MINUTE = 60.0
 SAME = {"changed": 0, "gone": 0}
 """An input that is as it was."""
-MONOTONIC = "batchrank.spec.deadline.monotonic"
+MONOTONIC = "batchrank.running.pace.monotonic"
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_clock_deadline_that_has_passed_stays_passed_and_needs_no_server(
     assert len(server.calls) == asked
 
     now += 20.5 * 60 * MINUTE  # the next night
-    monkeypatch.setattr("batchrank.spec.deadline.monotonic", lambda: 0.0)
+    monkeypatch.setattr("batchrank.running.pace.monotonic", lambda: 0.0)
     assert one_at_a_time(shell, source, "--deadline", deadline).code == 0
 
 

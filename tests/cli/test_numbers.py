@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from batchrank.backends.loose import count
 from batchrank.errors import UsageError
-from batchrank.spec.deadline import parse_duration
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
+from batchrank.spec.times import parse_duration
 from tests.cli.running import batchrank
 from tests.cli.walking import leaves
 

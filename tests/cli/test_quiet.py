@@ -248,7 +248,7 @@ def test_only_a_deadline_makes_a_night(
 ) -> None:
     # A window takes ten minutes.
     monkeypatch.setattr(
-        "batchrank.spec.deadline.monotonic", lambda: len(windows(server)) * 10 * 60.0
+        "batchrank.running.pace.monotonic", lambda: len(windows(server)) * 10 * 60.0
     )
     wall.now = at("23:50")
     assert ended(shell, source, "--time-limit", "10m") == 75
@@ -266,7 +266,7 @@ def test_a_limit_is_not_the_end_of_the_night(
     shell: Shell, source: Path, server: JudgeServer, wall: Wall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "batchrank.spec.deadline.monotonic", lambda: len(windows(server)) * 10 * 60.0
+        "batchrank.running.pace.monotonic", lambda: len(windows(server)) * 10 * 60.0
     )
     both = ("--deadline", "06:00", "--time-limit", "10m")
     wall.now = at("23:00")

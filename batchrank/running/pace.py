@@ -1,86 +1,14 @@
-"""When a night must end, how long its queries take, and whether one more can be finished."""
+"""How long the queries of a run take, and whether one more can be finished in time."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from datetime import datetime, time, timedelta
 from time import monotonic
 
-from batchrank.errors import UsageError
-from batchrank.spec.wall import local, moment_of
-
-_DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
-_LONGEST_SECONDS = 3650 * 86_400.0
-_DAY = timedelta(hours=23)
-"""A job that starts every day is in its next night by then; an hour is left for a late start."""
-_AFTERWARDS = timedelta(hours=12)
-"""So long after a deadline the next one is the nearer: also the night that began late is over."""
 _ENOUGH_TO_JUDGE = 8
 """Finished queries before the pace of a job is trusted."""
 _SMOOTHING = 1 / 8
 _DEVIATIONS = 1.0
 """Few: a query that is too late after all loses nothing, its answers are in the store."""
-
-
-def parse_clock(text: str) -> time:
-    """Read a time of day such as `06:00`, local; UsageError for anything else."""
-    try:
-        return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day
-    except ValueError:
-        raise UsageError(f"deadline {text!r} is no time of day: write it like 06:00") from None
-
-
-def parse_duration(text: str) -> float:
-    """Read a duration such as `14d`, `1h30m` or `45s` as seconds; UsageError for anything else."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
-        raise UsageError(f"{text!r} is no duration: write it like 14d, 3h, 1h30m or 45s")
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    total = days * 86_400 + hours * 3600 + minutes * 60 + seconds
-    if total > _LONGEST_SECONDS:
-        raise UsageError(f"the duration {text[:60]!r} is too long: at most 3650d")
-    return total
-
-
-@dataclass(frozen=True, slots=True)
-class Night:
-    """An earlier night of a job that left work: its start and deadline, seconds since the epoch."""
-
-    begun: float
-    deadline: float
-
-    @property
-    def over(self) -> float:
-        """From when on the same command belongs to the next night.
-
-        By the clock on the wall, so that the night in which the clocks change is no exception.
-        """
-        begun, deadline = (
-            local(moment).replace(tzinfo=None) for moment in (self.begun, self.deadline)
-        )
-        over = min(begun + _DAY, deadline + _AFTERWARDS)
-        return moment_of(over.date(), over.time())
-
-    def ends_at(self, clock: time) -> bool:
-        """Whether its deadline was at this time of day."""
-        return moment_of(local(self.deadline).date(), clock) == self.deadline
-
-
-def next_deadline(clock: time, now: float, last: Night | None) -> float:
-    """When `clock` is next, as seconds since the epoch; in the past where the night is over.
-
-    A deadline belongs to the night it was set for. Where the last night of the job ended at the
-    same time of day and the next has not begun, this is that night still.
-    """
-    if last is not None and last.deadline <= now < last.over and last.ends_at(clock):
-        return last.deadline
-    today = local(now).date()
-    for day in (today, today + timedelta(days=1)):
-        at = moment_of(day, clock)
-        if at > now:
-            break
-    return at
 
 
 class WorkClock:
