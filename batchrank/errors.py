@@ -82,8 +82,8 @@ class FilesError(BatchrankError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this process may open no more files: raise the limit (ulimit -n 4096, LimitNOFILE= in "
-            "a unit), or use a smaller --concurrency, and run the same command again"
+            "this process may open no more files: raise the limit (`ulimit -n 4096`, LimitNOFILE= "
+            "in a unit), or use a smaller --concurrency, and run the same command again"
         )
 
     @classmethod

@@ -66,11 +66,14 @@ def check(
         unseen.look(request.candidates)
         return selection.warnings(request.candidates, spec.deepest)
 
-    report = check_lines(read_queries(source_of(spec, queries), spec.limit), further)
+    notes: list[str] = []
+    blocks = read_queries(source_of(spec, queries), spec.limit, notes.append)
+    report = check_lines(blocks, further)
     if as_json:
-        print_json({**report.as_dict(), "filter": unseen.warnings()})
+        print_json({**report.as_dict(), "notes": notes, "filter": unseen.warnings()})
     else:
-        for line in (*report.lines(), *(f"warning: {said}" for said in unseen.warnings())):
+        warnings = (*notes, *unseen.warnings())
+        for line in (*report.lines(), *(f"warning: {said}" for said in warnings)):
             typer.echo(line)
     raise typer.Exit(2 if report.failures else 0)
 

@@ -32,7 +32,7 @@ def convert_command(
     """Write QUERIES in another format, without ranking.
 
     Lines that can't be used, or that the format can't hold, are left out and named; exit code 2
-    where there are any.
+    where there are any. Where none can be written, an old OUTPUT stays.
 
     Examples:
 
@@ -43,14 +43,14 @@ def convert_command(
     texts = {"corpus": corpus, "topics": topics, "run_file": run_file, "limit": limit}
     spec = load_spec(None, {"format": from_, "output_format": to, **texts})
     source = source_of(spec, queries)
-    check_output(output, files_of(source), (Holding.QUERIES,))
+    check_output(output, files_of(source), (Holding.QUERIES,), by=None)
     form = output_format(spec.output_format, output)
     found = convert(source, output, form, spec.limit)
     talk = Talk()
     if form == "trec":
         talk.say("a TREC run holds qids, docids and scores alone: the texts are left out")
-    for sentence, count in found.warnings.items():
-        talk.say(f"{counted(count, 'query', 'queries')}: {sentence}")
+    for said in (*found.notes, *found.oddities.lines()):
+        talk.say(said)
     for reason in found.reasons:
         talk.say(f"left out: {reason}")
     if (more := found.left_out - len(found.reasons)) > 0:

@@ -37,7 +37,7 @@ def backup(
 
     Example: batchrank backup monday.sqlite
     """
-    check_output(str(target), stored_files(store))
+    check_output(str(target), stored_files(store), by=None)
     size = back_up(store, target)
     typer.echo(f"{printable(str(target))}: {size:,} bytes")
 

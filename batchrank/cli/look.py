@@ -89,6 +89,7 @@ def status(
 def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
     """What a run's own summary told, beside counts and causes."""
     lines = way_lines(summary)
+    lines += [f"  warning: {printable(warning)}" for warning in summary.get("warnings", [])]
     lines += [f"  {printable(reason)}" for reason in summary.get("reasons", [])]
     lines += [f"    for example {printable(example)}" for example in summary.get("examples", [])]
     return lines

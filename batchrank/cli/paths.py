@@ -39,11 +39,11 @@ def check_paths(spec: JobSpec, source: str, output: str, job: Path | None) -> No
     kept |= {f"the run's {name}": Path(name) for name in writes if name not in (None, "-")}
     if spec.publish is not None and (path := target_path(spec.publish.target)) is not None:
         # A target looks itself whether what is there are entries that it may replace.
-        check_output(str(path), kept, tuple(Holding), flag="target")
+        check_output(str(path), kept, tuple(Holding), by="publish.target")
     if spec.report is not None:
-        check_output(spec.report, kept, flag="report")
+        check_output(spec.report, kept, by="report")
     if (textfile := spec.metrics_textfile) is not None:
-        check_output(str(textfile), kept, flag="--metrics-textfile")
+        check_output(str(textfile), kept, by="--metrics-textfile")
     for what, path in reads.items():
         for other, place in stored.items():
             if _is_same(path, place):
@@ -63,20 +63,24 @@ def _replaced(form: OutputFormat) -> tuple[Holding, ...]:
 
 
 def check_output(
-    output: str, kept: Mapping[str, Path], replaces: Container[Holding] = (), flag: str = "-o"
+    output: str,
+    kept: Mapping[str, Path],
+    replaces: Container[Holding] = (),
+    by: str | None = "-o",
 ) -> None:
     """See that `output` can be written and destroys nothing; raises UsageError.
 
     It may be none of the files in `kept`, and hold nothing that a person made, but for what the
-    command `replaces` because it writes such files itself.
+    command `replaces` because it writes such files itself. `by` is the flag or key that names it;
+    None for an argument.
     """
     if output == "-":
         if sys.stdout is None:
-            raise UsageError("standard output is closed: choose an output with -o FILE")
+            raise UsageError(f"standard output is closed: give a file{_by(by)}")
         return
     for what, path in kept.items():
         if _is_same(Path(output), path):
-            raise UsageError(f"the output {quoted(output)} is {what}: choose another with {flag}")
+            raise UsageError(f"the output {quoted(output)} is {what}: choose another{_by(by)}")
     target = Path(os.path.realpath(output))
     if target.is_dir():
         raise UsageError(f"the output {quoted(output)} is a folder: give a file name in it")
@@ -96,6 +100,10 @@ def check_output(
         raise UsageError(
             f"{quoted(output)} can't be written: make its folder writable, or choose another output"
         )
+
+
+def _by(name: str | None) -> str:
+    return "" if name is None else f" with {name}"
 
 
 def _read(spec: JobSpec, source: str, job: Path | None) -> Iterator[tuple[str, Path]]:

@@ -109,7 +109,7 @@ def publish(
         raise UsageError(f"there is no store at {store}")
     if (path := target_path(spec.target)) is not None:
         # A target looks itself whether what is there are entries that it may replace.
-        check_output(str(path), stored_files(store), tuple(Holding))
+        check_output(str(path), stored_files(store), tuple(Holding), by=None)
     talk = Talk()
     with store_lock(store), talk:
         started = time.monotonic()

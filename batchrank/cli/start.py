@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from batchrank.backends.discovery import PLACES, Found, Place, look
+from batchrank.cli import options
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output
 from batchrank.errors import NoServerError, UsageError
 from batchrank.formats.atomic import write_new
-from batchrank.formats.sources.source import Source, read_queries
+from batchrank.formats.sources.source import Source, files_of, read_queries
 from batchrank.formats.wording import counted, printable, quoted
 from batchrank.nightly.starter import starter_spec
 from batchrank.nightly.survey import survey
@@ -29,6 +30,9 @@ def init(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The job spec to write.")
     ] = Path("nightly.toml"),
+    corpus: options.Corpus = None,
+    topics: options.Topics = None,
+    run_file: options.RunFile = None,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -41,20 +45,24 @@ def init(
 ) -> None:
     """Write a job spec for QUERIES with comments, after a look at the file and the model servers.
 
-    Example: batchrank init queries.jsonl -o nightly.toml
+    Examples:
+
+      batchrank init queries.jsonl -o nightly.toml
+      batchrank init bm25.trec --corpus corpus.tsv --topics topics.tsv
     """
     if queries == "-":
         raise UsageError("a job spec needs a file as its input: name one")
-    check_output(str(output), {"the input": Path(queries)})
-    seen = survey(read_queries(Source(queries), _LINES))
+    source = Source(queries, corpus=corpus, topics=topics, run_file=run_file)
+    check_output(str(output), files_of(source))
+    seen = survey(read_queries(source, _LINES))
     if not seen.queries:
         raise UsageError(f"no line of {quoted(queries)} can be used: `batchrank check` says why")
     servers = run_loop(look(_places(base_url)))
     if base_url is not None and not servers:
         raise NoServerError(f"no model server answers at {base_url}")
-    store = output.with_suffix(".sqlite").name
     today = datetime.now(UTC).astimezone().date()
-    text = starter_spec(queries, store, seen, servers[:1] if base_url else servers, today)
+    named = servers[:1] if base_url else servers
+    text = starter_spec(source, output.stem, seen, named, today)
     write_new(output, text)
     typer.echo(
         f"{printable(str(output))}: {counted(seen.queries, 'query', 'queries')} looked at, "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
-from batchrank.formats.requests import parse_request, repeated_qid
+from batchrank.formats.repeats import Qids
+from batchrank.formats.requests import parse_request
 from batchrank.formats.wording import counted, shown
 from batchrank.values import Request
 
@@ -130,27 +130,27 @@ def check_lines(
 ) -> CheckReport:
     """Parse every line and count; `further` has more warnings of a query.
 
-    Memory grows only by under 200 bytes a query: two hashes of 64 bits and a line number.
-    A failed line does not take its qid: a later line with that qid may still be used.
+    Memory grows only as that of `Qids`. A failed line does not take its qid: a later line with that
+    qid may still be used.
     """
     report = CheckReport()
-    taken: dict[int, int] = {}
+    qids = Qids()
     for block in blocks:
         for line in block:
-            _check_line(report, taken, line, further)
+            _check_line(report, qids, line, further)
     return report
 
 
 def _check_line(
     report: CheckReport,
-    taken: dict[int, int],
+    qids: Qids,
     line: RawLine,
     further: Callable[[Request], Sequence[str]],
 ) -> None:
     report.read += 1
     try:
         parsed = parse_request(line.data)
-        repeated = _take(taken, parsed.request.query.qid, line)
+        repeated = qids.take(parsed.request.query.qid, line)
     except LineError as error:
         report.failed.setdefault(error.kind, Finding()).add(line.number, str(error))
         return
@@ -160,23 +160,6 @@ def _check_line(
     for warning in (*parsed.warnings, *further(parsed.request)):
         report.warnings.setdefault(warning, Finding()).add(line.number, warning)
     _count(report, parsed.request, line.number)
-
-
-def _take(taken: dict[int, int], qid: str, line: RawLine) -> bool:
-    """Note a qid; whether this line repeats the one that has it. LineError if it contradicts it."""
-    content = _hash64(line.data)
-    # One integer holds both the line number and the content: half the memory of a tuple.
-    first = taken.setdefault(_hash64(qid.encode()), line.number << 64 | content)
-    first_number = first >> 64
-    if first_number == line.number:
-        return False
-    if first & (1 << 64) - 1 == content:
-        return True
-    raise repeated_qid(qid, line.number, first_number)
-
-
-def _hash64(data: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
 
 def _count(report: CheckReport, request: Request, number: int) -> None:

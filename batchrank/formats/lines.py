@@ -8,7 +8,7 @@ from itertools import islice
 
 from batchrank.errors import UsageError
 from batchrank.formats.opening import Opened, opened
-from batchrank.formats.sniff import OWN_OUTPUT, refusal
+from batchrank.formats.sniff import OWN_OUTPUT, no_text, refusal
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of the longest line that is read; a longer one is cut and refused when it is parsed."""
@@ -42,7 +42,14 @@ def read_lines(source: str, limit: int | None = None) -> Iterator[list[RawLine]]
     JSONL; in mid-stream if it is damaged, cut off or can't be read on.
     """
     with opened(source) as file:
+        check_text(file)
         yield from in_blocks(json_lines(file), limit, file.name)
+
+
+def check_text(file: Opened) -> None:
+    """UsageError that says what a file looks like which holds no text."""
+    if (reason := no_text(file.head)) is not None:
+        raise UsageError(f"{file.name} {reason}.")
 
 
 def json_lines(file: Opened, *, results: bool = False) -> Iterator[RawLine]:

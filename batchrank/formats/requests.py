@@ -22,6 +22,7 @@ from batchrank.values import Document, Query, Request
 SCORES_RISE = "scores rise: the order of the candidates is the first stage, scores are not used"
 SCORES_MISSING = "a score that is NaN or Infinity is no number: it is read as null"
 EMBEDDING_UNUSABLE = "an embedding is no list of finite numbers: it counts as missing"
+NO_CANDIDATES = "there are no candidates: nothing to rank"
 DOCID_REPEATS = "a docid stands twice among the candidates: the first is kept"
 
 UNUSABLE = "batchrank:unusable"
@@ -176,7 +177,7 @@ def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
         found = f'"{key}" is {shown(items)}' if key in line else 'There is no "candidates"'
         raise LineError("shape", f"{found}, expected a list of documents.")
     documents: dict[str, Document] = {}
-    warnings: dict[str, None] = {}
+    warnings: dict[str, None] = {} if items else {NO_CANDIDATES: None}
     last_score = inf
     for number, item in enumerate(items, 1):
         document = read_candidate(item, number)

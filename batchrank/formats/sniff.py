@@ -1,7 +1,8 @@
-"""Tells from its first bytes what a file is when it is no JSONL with one query a line."""
+"""Tells from its first bytes what a file is when it is no input, or no JSONL."""
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any
 
@@ -9,7 +10,6 @@ import orjson
 
 from batchrank.formats.wording import shown
 
-_COMPACT = "say --format json"
 _TEXTLESS = "batchrank needs the texts too"
 _AS_JSONL = "give JSONL, one object a line with a query and its candidates' texts (docs/input.md)"
 _UNPACK = "unpack it first"
@@ -27,11 +27,17 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
             "UTF-16 text",
             "convert it with `iconv -f UTF-16 -t UTF-8 FILE > queries.jsonl`",
         ),
-        (rb"PAR1", "a Parquet file", "say --format parquet"),
+        (rb"PAR1", "a Parquet file", "its format is parquet"),
         (rb"ARROW1|\xff{4}.{4}\x10\0", "an Arrow file", "write it as JSONL, one object a query"),
         (rb"%PDF-", "a PDF document", _AS_JSONL),
+        (rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF.{4}WEBP|BM.{4}\0{4}", "an image", _AS_JSONL),
+        (rb"\x7fELF|MZ[^\n]{0,20}\0|\xcf\xfa\xed\xfe", "a program", _AS_JSONL),
+        (rb"\x80[\x02-\x05]", "a Python pickle", _AS_JSONL),
+        (rb"\x93NUMPY|\x89HDF", "an array of numbers", _AS_JSONL),
+        (rb"GGUF", "a model", "give the queries, not the model"),
         (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
         (rb".{257}ustar", "a tar archive", _UNPACK),
+        (rb"7z\xbc\xaf|Rar!", "an archive", _UNPACK),
         (rb"BZh", "bzip2 data", f"{_UNPACK}, or pack it as .gz or .zst"),
         (rb"\xfd7zXZ\0", "xz data", f"{_UNPACK}, or pack it as .gz or .zst"),
         (rb"\x1f\x8b|\x28\xb5\x2f\xfd", "data that was packed twice", _UNPACK),
@@ -45,20 +51,43 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str, str], ...] = tuple(
 
 _RUN_LINE = re.compile(rb"\S+\s+\S+\s+\S+\s+\d+\s+[-+.\deE]+\s+\S+")
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MOSTLY_TEXT = 0.03
+"""The share of control characters that a text may have; packed data has one in ten."""
 
 
 OWN_OUTPUT = "looks like batchrank's own output: give the file that it was made from"
 
 
-def refusal(head: bytes) -> str | None:
-    """Say what a file looks like that begins with `head` and what to do; None if it may be JSONL.
+def no_text(head: bytes) -> str | None:
+    """Say what a file looks like that holds no text, and what to do; None where it may hold some.
 
-    `head` is the first tens of KB, unpacked, without a byte order mark. Lines that are merely
-    broken are no reason to refuse: they become failed queries.
+    `head` is the first tens of KB, unpacked, without a byte order mark.
     """
     for pattern, what, remedy in _MAGIC:
         if pattern.match(head):
             return f"looks like {what}: {remedy}"
+    # One line that holds an object makes it a log of queries that something has damaged.
+    is_noise = len(_CONTROLS.findall(head)) > len(head) * _MOSTLY_TEXT and not _is_utf8(head)
+    if is_noise and not any(map(_object, head.split(b"\n"))):
+        return f"looks like binary data: {_AS_JSONL}"
+    return None
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether it is UTF-8; it may end within a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def refusal(head: bytes) -> str | None:
+    """Say what a file looks like that begins with `head` and what to do; None if it may be JSONL.
+
+    Files that hold no text are told by `no_text`. Lines that are merely broken are no reason to
+    refuse: they become failed queries.
+    """
     lines = [line for line in map(bytes.strip, head.split(b"\n")) if line]
     return _refused_lines(lines) if lines else None
 
@@ -68,7 +97,7 @@ def _refused_lines(lines: list[bytes]) -> str | None:
     request = next((value for value in map(_object, lines) if "query" in value), None)
     # The last element of an array may stand alone in its line and read like a request.
     if first == b"[" or (first.startswith(b"[") and request is None):
-        return f"looks like one JSON array, not a JSON object a line: {_COMPACT}"
+        return "looks like one JSON array, not a JSON object a line: its format is json"
     if request is not None:
         if "ranking" not in request or "candidates" in request:
             return None

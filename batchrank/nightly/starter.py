@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from batchrank.backends.discovery import Found
+from batchrank.formats.sources.source import Source
 from batchrank.formats.toml import write_toml
 from batchrank.formats.wording import counted, displayable
 from batchrank.nightly.survey import Survey, at_share
@@ -16,22 +17,27 @@ _NO_RERANKER = ("embed", "whisper", "bge-", "nomic", "minilm")
 """Parts of the names of models that write no text."""
 _WIDTH = 96
 _OFTEN = 0.95
+_LESS_DEEP = 60
+"""The depth of the preset `fast`."""
 
 
 def starter_spec(
-    source: str, store: str, seen: Survey, servers: Sequence[Found], today: date
+    source: Source, name: str, seen: Survey, servers: Sequence[Found], today: date
 ) -> str:
-    """The text of a job spec (TOML) for the input `source`, which reads back without a change.
+    """The text of a job spec (TOML) for an input, which reads back without a change.
 
-    `seen` is about the first lines of the input, of which one at least can be used. The first of
-    `servers` is taken; where there is none, the model that comes with the embedded backend.
+    Files of the job are called after its `name`. `seen` is about the first lines of the input, of
+    which one at least can be used. The first of `servers` is taken; where there is none, the model
+    that comes with the embedded backend. A setting behind `# ` can be had by removing that, and
+    all of them together: then the job is the whole night.
     """
     sections = (
-        _head(source, today),
-        _files(source, store, seen),
+        _head(source.path, today),
+        _files(source, name, seen),
         _model(servers),
         _ranking(seen, listwise=bool(servers)),
         _GATES,
+        _afterwards(name),
         _night(seen),
     )
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
@@ -40,26 +46,29 @@ def starter_spec(
 def _head(source: str, today: date) -> Iterator[str]:
     yield f"# Reranks {displayable(source)}; made by `batchrank init` on {today}."
     yield "# Keys are the long flags of `batchrank run` with underscores: `batchrank run --help`."
+    yield "# Remove the # before a setting to have it."
 
 
-def _files(source: str, store: str, seen: Survey) -> Iterator[str]:
+def _files(source: Source, name: str, seen: Survey) -> Iterator[str]:
     yield _rule("What goes in and comes out")
     yield "# {date} in a file's name is the day on which the night began, such as 2026-11-30."
     if seen.unusable:
         lines = counted(seen.unusable, "line")
         yield f"# {lines} at the beginning can't be used: `batchrank check` says which and why."
-    yield _line("input", source)
-    yield _line("output", default_output(source, "jsonl"))
-    yield _line("store", store) + "  # of all nights: it is what makes equal queries free"
+    yield _line("input", source.path)
+    belonging = {"corpus": source.corpus, "topics": source.topics, "run_file": source.run_file}
+    yield from (_line(key, path) for key, path in belonging.items() if path is not None)
+    yield _line("output", default_output(source.path, "jsonl"))
+    yield (_line("store", f"{name}.sqlite") + "  # of all nights: what makes equal queries free")
 
 
 def _model(servers: Sequence[Found]) -> Iterator[str]:
     yield _rule("Where the model is")
     if not servers:
-        yield "# No model server answers on this machine. Start one and delete these lines, or say"
-        yield "# where one is; the embedded model needs no server, and ranks less well."
+        yield "# No model server answers on this machine, so a model is loaded into the process."
+        yield "# It ranks less well than one on a server, which is named in place of backend:"
+        yield '#     base_url = "http://gpu1:8000"'
         yield _line("backend", "embedded")
-        yield '# base_url = "http://gpu1:8000"'
         return
     for server in servers:
         models = ", ".join(displayable(one) for one in server.models)
@@ -79,21 +88,40 @@ def _is_no_reranker(model: str) -> bool:
 
 def _ranking(seen: Survey, *, listwise: bool) -> Iterator[str]:
     yield _rule("How a query is ranked: a change here makes it another job")
-    most, middle = max(seen.candidates), at_share(seen.candidates, 0.5)
-    queries = counted(seen.queries, "query", "queries")
-    yield f"# The first {queries} have {counted(most, 'candidate')} at most, half of them {middle}"
-    yield "# or more. Depth 60 costs a third less and little quality (docs/strategies.md)."
-    yield _line("depth", _default("depth"))
-    long = at_share(seen.tokens, _OFTEN)
+    yield from _depth(seen)
+    long = max(1, at_share(seen.tokens, _OFTEN))
     yield f"# 19 of 20 documents have {long:,} tokens or less; of longer ones a prompt shows the"
     yield "# beginning."
     yield ("" if listwise else "# ") + _line("max_doc_tokens", _default("max_doc_tokens"))
-    if seen.is_chinese:
+    if seen.is_chinese and listwise:
         yield "# Most queries are in Chinese, and so are the instructions:"
-        yield ("" if listwise else "# ") + _line("template", "direct-zh")
+        yield _line("template", "direct-zh")
     if listwise:
         yield "# Ask only for what changed since a query's last ranking:"
         yield "# incremental = true"
+
+
+def _depth(seen: Survey) -> Iterator[str]:
+    most, middle = max(seen.candidates), at_share(seen.candidates, 0.5)
+    depth = JobSpec.model_fields["depth"].default
+    looked_at = counted(seen.queries, "query", "queries")
+    yield f"# Of {looked_at} looked at, the longest list has {counted(most, 'candidate')}, and half"
+    beyond = "all are reranked" if most <= depth else f"those behind {depth} keep their order"
+    yield f"# have {middle:,} or more: {beyond}."
+    if middle > _LESS_DEEP:
+        yield f"# Depth {_LESS_DEEP} costs a third less and little quality (docs/strategies.md)."
+    yield _line("depth", depth)
+
+
+def _afterwards(name: str) -> Iterator[str]:
+    yield _rule("After the ranking, once no gate is against it: docs/publishing.md, docs/report.md")
+    yield _comment("publish", {"target": f"sqlite:{name}-cache.sqlite", "ttl": "7d"})
+    yield "# Where the rankings are looked up; or redis://127.0.0.1:6379/0 (needs redis-py)."
+    yield _comment("report", f"{name}-{{date}}.html") + "  # a page about the run"
+
+
+def _comment(key: str, value: object) -> str:
+    return f"# {_line(key, value)}"
 
 
 def _night(seen: Survey) -> Iterator[str]:

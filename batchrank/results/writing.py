@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from batchrank.errors import LineError
+from batchrank.errors import LineError, UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.encoders.base import Encoder
 from batchrank.formats.encoders.formats import HOLDS_TEXTS, make_encoder
 from batchrank.formats.rows import FilteredDoc, RankedDoc, Row, RowError
 from batchrank.formats.sources.source import Source
+from batchrank.formats.wording import counted, quoted
 from batchrank.results.invocations import invocations
 from batchrank.results.texts import Texts
 from batchrank.store.records import Run
@@ -25,29 +26,33 @@ class Written:
     """How rows are written: the best `top_k` of each, in a format.
 
     `texts` is the input again, for formats that hold the documents' texts, which no store keeps;
-    `history` puts RankLLM's `invocations_history` in.
+    `history` puts RankLLM's `invocations_history` in. A file without any row is written only where
+    it `may_be_empty`.
     """
 
     form: OutputFormat
     top_k: int | None = None
     texts: Source | None = None
     history: bool = False
+    may_be_empty: bool = False
 
 
 async def write_results(store: Store, run: Run, path: str, how: Written) -> list[str]:
     """Write all rows of `run` to `path` (`-` for stdout), whole or not at all.
 
     Returns a sentence for each row that the format can't hold. Raises DiskError, and UsageError
-    where a package is missing or the input with the texts can't be read.
+    where it can hold none, a package is missing or the input with the texts can't be read.
     """
     encoder = make_encoder(how.form, f"batchrank-{run.settings['model']}")
     texts = Texts(how.texts) if how.form in HOLDS_TEXTS else None
     left_out: list[str] = []
+    count = 0
     file = await asyncio.to_thread(AtomicFile, path)
     await asyncio.to_thread(file.__enter__)
     failure: BaseException | None = None
     try:
         async for chunk in store.rows(run.id):
+            count += len(chunk)
             rows = [make_row(line, ranked, run.settings) for line, ranked in chunk]
             if how.history:
                 rows = [
@@ -55,6 +60,12 @@ async def write_results(store: Store, run: Run, path: str, how: Written) -> list
                     for row, (_, ranked) in zip(rows, chunk, strict=True)
                 ]
             await asyncio.to_thread(_write, file, encoder, rows, how.top_k, texts, left_out)
+        if left_out and len(left_out) == count and not how.may_be_empty:
+            raise UsageError(
+                f"{quoted(path)} stays as it is, since {how.form} can hold none of the "
+                f"{counted(count, 'row')} ({left_out[0]}): `batchrank export` writes them in "
+                "another format"
+            )
         await asyncio.to_thread(lambda: file.write(encoder.end()))
     except BaseException as error:
         failure = error

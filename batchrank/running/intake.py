@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
+from batchrank.formats.oddities import Oddities
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
 from batchrank.formats.sources.source import Source, is_plain, read_queries
 from batchrank.keys import generation, line_digest, ranking_key, short_digest, short_hash
@@ -82,7 +82,9 @@ class Intake:
         self.known = 0
         self.bytes_read = 0
         self.is_read = False
-        self.warnings: Counter[str] = Counter()
+        self.oddities = Oddities()
+        self.notes: list[str] = []
+        """What is odd about the source as a whole."""
         self.left = 0
         """Queries that were read and are to be ranked, less those that the caller has begun."""
         self.repeats: dict[str, Any] | None = None
@@ -135,7 +137,7 @@ class Intake:
 
     async def _registered(self) -> AsyncIterator[list[_Fresh]]:
         """The lines of each block that are to be ranked, in input order."""
-        blocks = read_queries(self._source, self._limit)
+        blocks = read_queries(self._source, self._limit, self.notes.append)
         if self._limit is None:
             self._size = await asyncio.to_thread(_size, self._source)
         earlier = None if self._order.again else await Repeated.find(self._store, self._run)
@@ -260,9 +262,9 @@ class Intake:
             parsed = parse_request(raw.data)
         except LineError as error:
             return error
-        self.warnings.update(parsed.warnings)
-        candidates = parsed.request.candidates
-        self.warnings.update(self._selection.warnings(candidates, self._job.spec.deepest))
+        candidates, qid = parsed.request.candidates, parsed.request.query.qid
+        self.oddities.add(parsed.warnings, qid)
+        self.oddities.add(self._selection.warnings(candidates, self._job.spec.deepest), qid)
         self.unseen.look(candidates)
         return parsed.request
 

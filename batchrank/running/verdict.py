@@ -12,7 +12,7 @@ from batchrank.errors import (
     StoppedError,
 )
 from batchrank.formats.encoders.formats import output_format
-from batchrank.formats.wording import counted, displayable
+from batchrank.formats.wording import displayable
 from batchrank.results.causes import Cause, chance_of_repeating, failures, silences
 from batchrank.results.filenames import rejected_name, remove_rejected, state_of
 from batchrank.results.writing import Written, write_results
@@ -109,8 +109,7 @@ async def conclude(ongoing: Ongoing, output: str | None) -> Report:
     stopped, canaries = ongoing.stopping.reason, ongoing.canaries
     counts = await _count(store, run, intake)
     totals = counts.totals
-    warnings = [f"{counted(n, 'query', 'queries')}: {text}" for text, n in intake.warnings.items()]
-    warnings += intake.unseen.warnings()
+    warnings = [*intake.notes, *intake.oddities.lines(), *intake.unseen.warnings()]
     report = Report(
         run=run,
         exit_code=0,
@@ -158,7 +157,7 @@ async def conclude(ongoing: Ongoing, output: str | None) -> Report:
     written = rejected_name(output) if output and report.exit_code else output
     if written is None:
         return report
-    left_out = await _write(ongoing, written)
+    left_out = await _write(ongoing, written, is_good=written == output)
     if written == output and await asyncio.to_thread(remove_rejected, output):
         gone = f"{displayable(output)}.rejected of an earlier run is removed: this one is accepted"
         report = replace(report, warnings=[*report.warnings, gone])
@@ -216,8 +215,11 @@ async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
     )
 
 
-async def _write(ongoing: Ongoing, path: str) -> list[str]:
-    """Write a run's rows, but where the run before has written the same and nobody touched it."""
+async def _write(ongoing: Ongoing, path: str, *, is_good: bool) -> list[str]:
+    """Write a run's rows, but where the run before has written the same and nobody touched it.
+
+    What is good replaces a file only where there is something to write.
+    """
     store, run, intake, spec = ongoing.store, ongoing.run, ongoing.intake, ongoing.job.spec
     form = output_format(spec.output_format, path)
     can_be_read_again = await asyncio.to_thread(lambda: intake.source.is_seekable)
@@ -230,7 +232,8 @@ async def _write(ongoing: Ongoing, path: str) -> list[str]:
     if intake.repeats is not None and found is not None and found == await last_output(store, run):
         left_out: list[str] = intake.repeats["left_out"]
     else:
-        left_out = await write_results(store, run, path, Written(form, spec.top_k, texts))
+        how = Written(form, spec.top_k, texts, may_be_empty=not is_good)
+        left_out = await write_results(store, run, path, how)
         found = await asyncio.to_thread(state)
     if found is not None:
         await remember_output(store, run.id, found)

@@ -13,7 +13,7 @@ from batchrank.errors import UsageError
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.template import NO_TEMPLATE, Template
 from batchrank.spec.complaints import complaint, unreadable_text
-from batchrank.spec.dating import dated
+from batchrank.spec.dating import check_placeholders, dated
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.stagespec import USED
@@ -46,6 +46,7 @@ def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None =
         values = read_toml(path, "job spec")
         where = f"job spec {path}"
         check_tables(values, JobSpec, where)
+        check_placeholders(values, where)
     if flags.get("base_url"):
         values.pop("endpoint", None)
     given = {name: value for name, value in flags.items() if value is not None}

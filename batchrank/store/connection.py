@@ -35,7 +35,7 @@ def store_errors(path: Path) -> Iterator[None]:
             remedy = "make the file and its folder writable, or choose another store"
         elif "disk i/o" in text or "file too large" in text:
             remedy = (
-                "its disk failed, or a quota or a limit on file sizes (ulimit -f) is reached: "
+                "its disk failed, or a quota or a limit on file sizes (`ulimit -f`) is reached: "
                 "raise it and run the same command again; what was committed is kept"
             )
         elif "locked" in text or "busy" in text:

@@ -12,7 +12,7 @@ from typer.main import get_group
 from batchrank.cli.app import app
 from batchrank.cli.commands import COMMANDS
 
-_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+_FLAG = re.compile(r"(?<![\w-])(?:--[a-z][a-z-]+|-[a-z](?![\w-]))")
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'")
 """Other commands, and what was given."""
 

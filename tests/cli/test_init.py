@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from batchrank.backends.discovery import Place, look
-from batchrank.spec.loading import load_spec
+from batchrank.spec.loading import load_spec, load_templates
 from scripts.judge import JudgeServer
-from tests.cli.running import Result, Row, batchrank, judge, requests, rows_of, serving, written
+from tests.cli.running import (
+    Result,
+    Row,
+    batchrank,
+    gain,
+    judge,
+    requests,
+    rows_of,
+    serving,
+    written,
+)
 
 LOOK = "batchrank.cli.start.look"
 
@@ -117,3 +129,61 @@ def test_lines_that_can_not_be_used_are_said(job: Path, source: Path) -> None:
         file.write("{}\n")
     made(source, job)
     assert "1 line at the beginning can't be used" in job.read_text()
+
+
+def uncommented(text: str) -> str:
+    """The spec with the # before each of its settings removed."""
+    return re.sub(r"(?m)^# (?=\w+ = )", "", text)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+@pytest.mark.parametrize("candidates", [1, 12, 61, 101])
+def test_every_comment_sign_can_be_removed(
+    tmp_path: Path,
+    job: Path,
+    server: JudgeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    candidates: int,
+    chinese: bool,
+) -> None:
+    rows = requests(queries=2, candidates=candidates)
+    if chinese:
+        rows[0]["query"]["text"] = rows[1]["query"]["text"] = "潮汐是怎么形成的"
+    source = written(tmp_path / "in.jsonl", rows)
+    for url in ((), ("--base-url", server.url)):
+        monkeypatch.setattr(LOOK, look if url else lambda _: look(()))
+        job.unlink(missing_ok=True)
+        assert made(source, job, *url).code == 0
+        text = job.read_text()
+        assert ("Depth 60" in text) == (candidates > 60)
+        assert ("all are reranked" in text) == (candidates <= 100)
+        load_templates(load_spec(job, {}))
+        job.write_text(uncommented(text))
+        spec = load_spec(job, {})
+        load_templates(spec)
+        assert spec.publish is not None
+        assert None not in (spec.report, spec.deadline, spec.gate_qrels, spec.min_overlap)
+        assert len(re.findall("(?m)^# [a-z_]+ = ", text)) >= 7
+
+
+def test_without_comment_signs_it_is_the_whole_night(
+    tmp_path: Path, job: Path, rows: list[Row], server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = [{"_id": one["docid"], **one["doc"]} for row in rows for one in row["candidates"]]
+    written(tmp_path / "corpus.jsonl", corpus)
+    written(tmp_path / "topics.jsonl", [{"_id": "q1", "text": "who"}, {"_id": "q2", "text": "a"}])
+    run = [f"{q} Q0 {q}-d{n} {n} {9 - n} bm25\n" for q in ("q1", "q2") for n in range(1, 4)]
+    Path("bm25.trec").write_text("".join(run))
+    best = max((f"q1-d{n}" for n in range(1, 4)), key=lambda docid: gain("q1", docid))
+    Path("canaries.qrels").write_text(f"q1 0 {best} 1\n")
+    texts = ("--corpus", "corpus.jsonl", "--topics", "topics.jsonl")
+    assert made(Path("bm25.trec"), job, "--base-url", server.url, *texts).code == 0
+    job.write_text(uncommented(job.read_text()))
+    # Whatever the time is: a deadline further away.
+    hour = (datetime.now(UTC).astimezone() + timedelta(hours=5)).strftime("%H:%M")
+    ended = batchrank("run", "--job", job, "--deadline", hour, "--date", "2026-11-30")
+    assert ended.code == 0, ended.err
+    assert [row["status"] for row in rows_of(tmp_path / "bm25.ranked.jsonl")] == ["ok", "ok"]
+    assert Path("night-cache.sqlite").exists()
+    assert Path("night-2026-11-30.html").exists()

@@ -189,5 +189,5 @@ def test_embeddings_that_can_not_be_compared_are_warned_of(
     found = [one for one in ended.json["warnings"] if "embedding" in one]
     assert len(found) == len(said)
     for warning, words in zip(found, said, strict=True):
-        assert warning.startswith("2 queries: ")
+        assert warning.startswith("2 queries ('q1', 'q2'): ")
         assert words in warning

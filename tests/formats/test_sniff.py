@@ -5,17 +5,24 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import re
 import sqlite3
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchrank.errors import UsageError
 from batchrank.formats.lines import read_lines
 from batchrank.formats.rows import Row, encode_jsonl
+from batchrank.formats.sniff import no_text
+from batchrank.formats.sources.source import Source, check_readable, read_queries
+from batchrank.values import InputFormat
 
 REQUEST = {"query": {"qid": "1", "text": "a"}, "candidates": [{"docid": "d", "doc": {"text": "t"}}]}
 LINE = json.dumps(REQUEST)
@@ -51,7 +58,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "utf-32 big end first": (LINE.encode("utf-32-be"), "UTF-32"),
     "utf-16 without mark": (LINE.encode("utf-16-le"), "UTF-16"),
     "utf-16 big end first": (LINE.encode("utf-16-be"), "UTF-16"),
-    "array in a line": (json.dumps([REQUEST] * 900).encode(), "JSON array.*--format json"),
+    "array in a line": (json.dumps([REQUEST] * 900).encode(), "JSON array.*its format is json"),
     "array over lines": (json.dumps([REQUEST] * 9, indent=1).encode(), "JSON array"),
     "array of one line each": (f"[\n{LINE},\n{LINE}\n]\n".encode(), "JSON array"),
     "array that opens in a line": (f"[{LINE},\n{LINE}]\n".encode(), "JSON array"),
@@ -74,7 +81,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "packed twice": (gzip.compress(gzip.compress(LINE.encode())), "packed twice"),
     "bzip2": (b"BZh91AY&SY", "bzip2"),
     "own output": (OWN_ROW * 3, "own output"),
-    "binary": (b"\x80\x04\x95\x07\0\0\0\0\0\0\0", "binary"),
+    "pickle": (b"\x80\x04\x95\x07\0\0\0\0\0\0\0", "Python pickle"),
     "prose": (b"Ein Satz ohne Zeichen\nund noch einer\n", "first line is 'Ein Satz"),
     "escape codes": (b"\x1b[31mred\n", r"'\\x1b\[31mred'"),
     "empty": (b"", "is empty"),
@@ -147,3 +154,48 @@ def test_broken_lines_are_no_reason_to_refuse_the_file(tmp_path: Path, case: str
     path.write_bytes(b"\n".join(ACCEPTED[case]))
     (block,) = read_lines(str(path))
     assert [line.data for line in block] == ACCEPTED[case]
+
+
+def packed_like(seed: int) -> bytes:
+    """Bytes without any pattern, as compressed data are, with lines that begin like JSON."""
+    noise = random.Random(seed).randbytes(70_000)
+    return noise[:100] + b"\n{" + noise[100:] + b'\n"a'
+
+
+BINARY: dict[str, tuple[bytes, str]] = {
+    "png": (b"\x89PNG\r\n\x1a\n" + packed_like(1), "an image"),
+    "jpeg": (b"\xff\xd8\xff\xe0\0\x10JFIF\0" + packed_like(2), "an image"),
+    "gif": (b"GIF89a" + packed_like(3), "an image"),
+    "webp": (b"RIFF\1\2\3\4WEBP" + packed_like(4), "an image"),
+    "pdf": (b"%PDF-1.7\n{\n" + packed_like(5), "a PDF document"),
+    "zip": (b"PK\x03\x04" + packed_like(6), "a zip archive"),
+    "7z": (b"7z\xbc\xaf\x27\x1c" + packed_like(7), "an archive"),
+    "elf": (b"\x7fELF\2\1\1\0" + packed_like(8), "a program"),
+    "pickle": (b"\x80\x04\x95" + packed_like(9), "a Python pickle"),
+    "numpy": (b"\x93NUMPY\1\0v\0{'descr': '<f4'}\n" + packed_like(10), "an array of numbers"),
+    "gguf": (b"GGUF\3\0\0\0" + packed_like(11), "a model"),
+    "sqlite": (b"SQLite format 3\0" + packed_like(12), "an SQLite database"),
+    "unknown": (packed_like(13), "binary data"),
+    "unknown, like JSON": (b'{"a": 1, ' + packed_like(14), "binary data"),
+    "unknown, like an array": (b"[{" + packed_like(15), "binary data"),
+    "unknown, like a table": (b"qid,query,docid,text\n" + packed_like(16), "binary data"),
+}
+
+
+@pytest.mark.parametrize("form", [None, *sorted(set(get_args(InputFormat)) - {"trec", "beir"})])
+@pytest.mark.parametrize("kind", BINARY)
+def test_what_is_no_text_is_refused_by_its_first_bytes(
+    tmp_path: Path, kind: str, form: InputFormat | None
+) -> None:
+    data, expected = BINARY[kind]
+    path = tmp_path / "input.any"
+    path.write_bytes(data)
+    for read in (check_readable, lambda source: next(read_queries(source))):
+        with pytest.raises(UsageError, match=f"looks like {expected}: [^\n]*$"):
+            read(Source(str(path), form))
+
+
+@given(st.text(st.characters(codec="utf-8")), st.integers(0, 3))
+def test_no_text_is_taken_for_binary_data(text: str, cut: int) -> None:
+    data = f"qid {text}".encode()
+    assert no_text(data[: len(data) - cut]) is None

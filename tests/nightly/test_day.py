@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.errors import UsageError
 from batchrank.nightly.day import spec_of_the_night
-from batchrank.spec.dating import dated
-from batchrank.spec.loading import make_spec
+from batchrank.spec.dating import DATED, dated
+from batchrank.spec.loading import load_spec, make_spec
 from batchrank.store.store import Store
 
 TODAY = date(2026, 12, 1)
@@ -92,3 +93,25 @@ async def test_a_run_of_another_input_says_nothing_of_this_night(tmp_path: Path)
 
 async def test_without_a_store_it_is_today(tmp_path: Path) -> None:
     assert await day_of(names(tmp_path), 0) == str(TODAY)
+
+
+@pytest.mark.parametrize("name", [*DATED, "gate_qrels", "model_path", "metrics_textfile"])
+@pytest.mark.parametrize("wrong", ["{day}", "{date}-{qid}", "{Date}", "{date}"])
+def test_what_stands_for_nothing_in_a_name_is_refused(
+    tmp_path: Path, name: str, wrong: str
+) -> None:
+    job = tmp_path / "job.toml"
+    value = f"'sqlite:x-{wrong}.prom'"
+    line = f"publish = {{ target = {value} }}" if name == "target" else f"{name} = {value}"
+    job.write_text(f"{line}\nbackend = 'embedded'\n")
+    if name in DATED and wrong == "{date}":
+        assert "2026-12-01" in repr(load_spec(job, {}, TODAY))
+        return
+    with pytest.raises(UsageError, match=rf"job.toml: {name} has {{\w+}} in it: .* only [^\n]+$"):
+        load_spec(job, {}, TODAY)
+
+
+def test_braces_that_hold_no_name_are_a_files_own(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text("output = 'a{}b{c d}{e'\n")
+    assert load_spec(job, {"input": "{x}.jsonl"}).output == "a{}b{c d}{e"

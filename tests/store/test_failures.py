@@ -36,7 +36,7 @@ async def test_a_limit_on_file_sizes_is_named(store: Store) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with pytest.raises(StoreError, match=r"limit on file sizes \(ulimit -f\)"):
+        with pytest.raises(StoreError, match=r"limit on file sizes \(`ulimit -f`\)"):
             await store.add_answer(b"big", 1, Answer("x" * 1_000_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

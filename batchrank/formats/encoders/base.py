@@ -60,6 +60,11 @@ class OnceEach:
         return self._encoder.end()
 
 
+def no_candidates(qid: str | None) -> LineError:
+    """Why a query has no place in a format with a row a candidate."""
+    return LineError("candidates", "There are no candidates, and so no row to write.", qid)
+
+
 def as_entry(record: Record) -> Entry:
     """A record as a request whose candidates are as they were put in order.
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from batchrank.errors import LineError
-from batchrank.formats.encoders.base import Record
+from batchrank.formats.encoders.base import Record, no_candidates
 from batchrank.formats.entries import Entry
 from batchrank.formats.jsonline import dump_line
 from batchrank.formats.rows import FilteredDoc
@@ -165,9 +164,7 @@ def _rows(record: Record) -> list[dict[str, Any]]:
     query = _of_query(record)
     rows = [{**query, **candidate} for candidate in _of_candidates(record)]
     if not rows:
-        raise LineError(
-            "candidates", "There are no candidates, and so no row to write.", query["qid"]
-        )
+        raise no_candidates(query["qid"])
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from batchrank.formats.encoders.base import Record
+from batchrank.formats.encoders.base import Record, no_candidates
 from batchrank.formats.entries import Entry
 from batchrank.formats.rows import encode_trec, trec_lines
 
@@ -10,7 +10,10 @@ _FIRST_STAGE = "first-stage"
 
 
 class TrecRun:
-    """Writes `qid Q0 docid rank score tag`; LineError where an identifier holds white space."""
+    """Writes `qid Q0 docid rank score tag`.
+
+    LineError where an identifier holds white space, and where a query has no candidates.
+    """
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -18,8 +21,12 @@ class TrecRun:
     def add(self, record: Record) -> bytes:
         """The lines of a query."""
         if not isinstance(record, Entry):
+            if not record.ranking:
+                raise no_candidates(record.qid)
             return encode_trec(record, self._tag)
         docids = [document.docid for document in record.request.candidates]
+        if not docids:
+            raise no_candidates(record.request.query.qid)
         ranking = zip(docids, range(1, len(docids) + 1), record.scores, strict=True)
         return trec_lines(record.request.query.qid, ranking, _FIRST_STAGE)
 

@@ -49,7 +49,7 @@ class TextStore:
         connection.executescript(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;"
             "CREATE TABLE docs (docid TEXT UNIQUE NOT NULL, record BLOB);"
-            "CREATE TABLE topics (qid TEXT UNIQUE NOT NULL, text TEXT NOT NULL);"
+            "CREATE TABLE topics (qid TEXT UNIQUE NOT NULL, text TEXT NOT NULL, asked INTEGER);"
         )
 
     def want(self, docids: Iterable[str]) -> None:
@@ -67,7 +67,8 @@ class TextStore:
     def read_topics(self, path: Path) -> None:
         """Read the texts of queries, JSONL or `qid TAB text`; of several the first."""
         self._database.executemany(
-            "INSERT OR IGNORE INTO topics VALUES (?, ?)", map(_topic, _lines(path, "topics"))
+            "INSERT OR IGNORE INTO topics (qid, text) VALUES (?, ?)",
+            map(_topic, _lines(path, "topics")),
         )
 
     def read_first(self, texts: Texts) -> None:
@@ -93,8 +94,20 @@ class TextStore:
 
     def query(self, qid: str) -> str | None:
         """The text of a query, None where the topics do not have it."""
-        row = self._database.execute("SELECT text FROM topics WHERE qid = ?", (qid,)).fetchone()
+        row = self._database.execute(
+            "UPDATE topics SET asked = 1 WHERE qid = ? RETURNING text", (qid,)
+        ).fetchone()
         return None if row is None else str(row[0])
+
+    def unasked(self) -> tuple[int, list[str]]:
+        """How many topics were never asked for, and the qids of the first few."""
+        (count,) = self._database.execute(
+            "SELECT count(*) FROM topics WHERE asked IS NULL"
+        ).fetchone()
+        first = self._database.execute(
+            "SELECT qid FROM topics WHERE asked IS NULL ORDER BY rowid LIMIT 3"
+        )
+        return count, [qid for (qid,) in first]
 
 
 @contextmanager

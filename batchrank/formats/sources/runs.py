@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
 from batchrank.errors import LineError, UsageError
 from batchrank.formats.lines import RawLine
+from batchrank.formats.oddities import named_queries
 from batchrank.formats.sources.corpus import Texts, TextStore, text_store
 from batchrank.formats.sources.tables import encoded, unusable
 from batchrank.formats.trec import numbered_lines, read_trec_line
@@ -67,10 +68,13 @@ def check(texts: Texts) -> None:
         store.read_first(texts)
 
 
-def joined_lines(texts: Texts, limit: int | None) -> Iterator[RawLine]:
+def joined_lines(
+    texts: Texts, limit: int | None, note: Callable[[str], None] | None
+) -> Iterator[RawLine]:
     """The queries of a run, numbered by the line each begins in; candidates as the run has them.
 
-    The lines of a query stand together. Raises UsageError where a file can't be used.
+    The lines of a query stand together. Where the run is read to its end, `note` is told of topics
+    that it lacks. Raises UsageError where a file can't be used.
     """
     with text_store() as store:
         needed = (docs for _, _, docs in islice(_queries(texts.run), limit))
@@ -79,6 +83,13 @@ def joined_lines(texts: Texts, limit: int | None) -> Iterator[RawLine]:
         store.read_topics(texts.topics)
         for query in islice(_queries(texts.run), limit):
             yield RawLine(query[0], _line(query, texts, store))
+        if limit is None and note is not None:
+            count, first = store.unasked()
+            if count:
+                note(
+                    f"{named_queries(count, first)} of the topics {quoted(texts.topics)}: the run "
+                    f"{quoted(texts.run)} has no candidates for them"
+                )
 
 
 def _line(query: _Query, texts: Texts, store: TextStore) -> bytes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from batchrank.errors import UsageError
-from batchrank.formats.lines import RawLine, in_blocks, json_lines
+from batchrank.formats.lines import RawLine, check_text, in_blocks, json_lines
 from batchrank.formats.opening import Opened, opened
 from batchrank.formats.sharding import of_shard
 from batchrank.formats.sources import arrays, delimited, parquet, runs
@@ -42,24 +42,29 @@ class Source:
         return self.blocks is None and self.path != "-" and not Path(self.path).is_fifo()
 
 
-def read_queries(source: Source, limit: int | None = None) -> Iterator[list[RawLine]]:
+def read_queries(
+    source: Source, limit: int | None = None, note: Callable[[str], None] | None = None
+) -> Iterator[list[RawLine]]:
     """Yield the queries of a source as JSONL lines, in blocks of at most 256 or 1 MB.
 
-    `limit` (at least 1) stops after so many, of all shards. Memory does not grow with the input:
-    what belongs to a TREC run is looked up in a temporary file. Raises UsageError as `read_lines`,
-    and where a file that belongs to it can't be used; what is wrong with one query makes its line
-    one that `parse_request` refuses.
+    `limit` (at least 1) stops after so many, of all shards. `note` is told in a sentence, once all
+    is read, which topics of a TREC run have no candidates in it. Memory does not grow with the
+    input: what belongs to a TREC run is looked up in a temporary file. Raises UsageError as
+    `read_lines`, and where a file that belongs to it can't be used; what is wrong with one query
+    makes its line one that `parse_request` refuses.
     """
-    blocks = _all_queries(source, limit)
+    blocks = _all_queries(source, limit, note)
     yield from blocks if source.shard is None else of_shard(blocks, source.shard)
 
 
-def _all_queries(source: Source, limit: int | None) -> Iterator[list[RawLine]]:
+def _all_queries(
+    source: Source, limit: int | None, note: Callable[[str], None] | None
+) -> Iterator[list[RawLine]]:
     if source.blocks is not None:
         yield from _numbered(source.blocks, limit)
         return
     if (texts := _texts(source)) is not None:
-        lines = runs.joined_lines(texts, limit)
+        lines = runs.joined_lines(texts, limit, note)
         yield from in_blocks(lines, limit, quoted(texts.run))
         return
     with opened(source.path) as file:
@@ -130,7 +135,10 @@ def _texts(source: Source) -> Texts | None:
 
 
 def _lines(source: Source, file: Opened) -> Iterator[RawLine]:
-    match source.form or _told(file):
+    form = source.form or _told(file)
+    if form != "parquet" or not parquet.is_parquet(file.head):
+        check_text(file)
+    match form:
         case "json":
             return arrays.json_array_lines(file)
         case "csv":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import ir_measures
 import pandas as pd
@@ -114,14 +114,14 @@ def test_rankllm_gets_scores_that_fall(folder: Path, form: OutputFormat, log: li
 @given(LOGS)
 @settings(max_examples=20)
 def test_a_trec_run_is_read_by_ir_measures(folder: Path, log: list[Line]) -> None:
-    out, found = converted(folder, log, "trec", "out.trec")
     wanted = {}
     for line in said(written(folder, log)):
         qid, docids = line["query"]["qid"], [one["docid"] for one in line["candidates"]]
         if all(one.split() == [one] and "\0" not in one for one in (qid, *docids)):
             wanted[qid] = docids
-    assert (found.queries, found.left_out) == (len(wanted), len(log) - len(wanted))
     assume(wanted)
+    out, found = converted(folder, log, "trec", "out.trec")
+    assert (found.queries, found.left_out) == (len(wanted), len(log) - len(wanted))
     read: dict[str, dict[str, float]] = {}
     reader: Any = ir_measures.read_trec_run
     for row in reader(str(out)):
@@ -171,25 +171,46 @@ def test_outputs_are_packed_by_their_names(tmp_path: Path, name: str) -> None:
 def test_what_a_format_can_t_hold_is_left_out_and_named(tmp_path: Path) -> None:
     log = [line("q1", "d1"), line("q 2", "d1"), line("q3", "d 1"), line("q1", "d1"), line("q4")]
     _, trec = converted(tmp_path, log, "trec", "out.trec")
-    assert trec.queries == 2
-    assert [reason.split(":")[0] for reason in trec.reasons] == ["line 2", "line 3", "line 4"]
+    assert trec.queries == 1
+    assert [int(reason[5:6]) for reason in trec.reasons] == [2, 3, 4, 5]
+    assert "no candidates" in trec.reasons[-1]
     _, table = converted(tmp_path, [*log, {"query": 1}], "csv", "out.csv")
     assert (table.queries, table.left_out) == (3, 3)
     assert "line 4: The qid 'q1' stands in the output already." in table.reasons
     assert any("no candidates" in reason for reason in table.reasons)
 
 
-@pytest.mark.parametrize("form", [*READ_BACK, "rankllm", "trec"])
-def test_no_usable_line_is_an_empty_file_of_the_format(tmp_path: Path, form: OutputFormat) -> None:
-    path, found = converted(tmp_path, [{"query": 1}], form, "out")
-    assert (found.queries, found.left_out) == (0, 1)
-    data = path.read_bytes()
-    if form in ("json", "rankgpt"):
-        assert json.loads(data) == []
-    elif form.startswith("parquet"):
-        assert parquet.read_table(path).num_rows == 0
-    else:
-        assert data == b""
+@pytest.mark.parametrize("form", get_args(OutputFormat))
+@pytest.mark.parametrize("log", [[{"query": 1}, {"query": 2}], [], [{"query": "a", "ranking": 0}]])
+def test_where_nothing_can_be_written_the_old_file_stays(
+    tmp_path: Path, form: OutputFormat, log: list[Line]
+) -> None:
+    old = tmp_path / "out"
+    old.write_text("yesterday's")
+    with pytest.raises(UsageError, match=r"nothing is: line 1: .*|is empty"):
+        converted(tmp_path, log, form, "out")
+    assert old.read_text() == "yesterday's"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out"]
+
+
+@pytest.mark.parametrize("form", get_args(OutputFormat))
+def test_a_qid_that_is_taken_is_named_whatever_the_format(
+    tmp_path: Path, form: OutputFormat
+) -> None:
+    log = [line("q1", "d1", "d2"), line("q2", "d1"), line("q1", "d2", "d1"), line("q1", "d9")]
+    path, found = converted(tmp_path, log, form, "out")
+    assert (found.queries, found.left_out) == (2, 2)
+    for number, reason in zip((3, 4), found.reasons, strict=True):
+        assert reason.startswith(f"line {number}: The qid 'q1' of line {number} already stands in")
+    if form != "trec":
+        assert [one["query"]["qid"] for one in said(Source(str(path)))] == ["q1", "q2"]
+
+
+@pytest.mark.parametrize("form", get_args(OutputFormat))
+def test_a_line_that_is_repeated_contradicts_nothing(tmp_path: Path, form: OutputFormat) -> None:
+    _, found = converted(tmp_path, [line("q1", "d1")] * 2, form, "out")
+    holds_both = form in ("jsonl", "json", "parquet-nested")
+    assert (found.queries, found.left_out) == ((2, 0) if holds_both else (1, 1))
 
 
 def test_every_text_of_a_candidate_is_kept(tmp_path: Path) -> None:
@@ -266,3 +287,15 @@ def test_a_result_that_is_none_is_left_out(tmp_path: Path) -> None:
     good |= {"ranking": [], "calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
     _, found = converted(tmp_path, [good, line("q1", "d1")], "jsonl", "out.jsonl")
     assert found.reasons == ["line 2: A file holds requests or results, not both."]
+
+
+def test_results_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    place = {"docid": "d1", "rank": 1, "first_stage_rank": 1, "score": 1, "first_stage_score": 1.0}
+    row: Line = {"qid": "q", "query": "a", "status": "ok", "ranking": [place], "windows": {}}
+    row |= {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "model": "m", "template": "t"}
+    failed = row | {"status": "failed", "error": {"kind": "duplicate", "message": "m", "line": 2}}
+    log = [row, failed, row | {"calls": 1}, row]
+    path, found = converted(tmp_path, log, "jsonl", "out.jsonl")
+    assert (found.queries, len(found.reasons)) == (3, 1)
+    assert found.reasons[0].startswith("line 3: The qid 'q' of line 3 already stands in line 1")
+    assert len(path.read_bytes().splitlines()) == 3

@@ -1,0 +1,38 @@
+"""Counts what is odd about queries that can be used all the same, and names the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from batchrank.formats.wording import counted, shown
+
+_NAMED = 3
+
+
+class Oddities:
+    """How many queries each sentence is true of, and the qids of the first few."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, list[str]]] = {}
+
+    def add(self, sentences: Iterable[str], qid: str) -> None:
+        """Note what is odd about a query."""
+        for sentence in sentences:
+            count, named = self._found.get(sentence, (0, []))
+            if count < _NAMED:
+                named.append(qid)
+            self._found[sentence] = count + 1, named
+
+    def lines(self) -> list[str]:
+        """A line for each sentence: `2 queries ('q1', 'q7'): scores rise …`."""
+        return [
+            f"{named_queries(count, named)}: {sentence}"
+            for sentence, (count, named) in self._found.items()
+        ]
+
+
+def named_queries(count: int, first: Iterable[str]) -> str:
+    """A number of queries and the qids of the `first` few: `4 queries ('a', 'b', 'c', …)`."""
+    named = [shown(qid) for qid in first]
+    more = ", …" if count > len(named) else ""
+    return f"{counted(count, 'query', 'queries')} ({', '.join(named)}{more})"
