@@ -25,6 +25,7 @@ import uvloop
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from batchrank.backends.dialects import DIALECTS
+from batchrank.calls import Form
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
 from batchrank.prompts.loading import load_template
@@ -34,7 +35,7 @@ from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers
 from batchrank.spec.jobspec import JobSpec
 from batchrank.strategies.base import Round, drive
-from batchrank.values import Form, Permutation, Request, Status
+from batchrank.values import Permutation, Request, Status
 
 Queries = list[list[list[bytes]]]
 """Bodies by query and round."""

@@ -25,13 +25,14 @@ from batchrank.backends.base import BackendOptions
 from batchrank.backends.embedded.runtimes import Load
 from batchrank.backends.embedded.server import EmbeddedServer
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import Answer, Form
 from batchrank.metrics.evaluation import evaluate, parse_measures
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.likelihood import Likelihood
-from batchrank.values import Answer, Document, Form, Query, Request, Window
+from batchrank.values import Document, Query, Request, Window
 
 MEASURE = "nDCG@10"
 SECONDS = 600

@@ -19,10 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from batchrank.answers import permutation, read
 from batchrank.backends.bodies import read_answer
+from batchrank.calls import Answer
 from batchrank.errors import BatchrankError, LineError, UsageError
 from batchrank.formats.lines import read_lines
 from batchrank.formats.requests import parse_request
-from batchrank.values import Answer, Status, Window
+from batchrank.values import Status, Window
 
 ANSWERS = (
     "3,1,2,4,5",

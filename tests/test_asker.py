@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from batchrank.backends.base import Call
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt, ServerInfo, Usage
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -34,20 +35,7 @@ from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
 from batchrank.store.store import Store
-from batchrank.values import (
-    Answer,
-    ChatPrompt,
-    Document,
-    Form,
-    Permutation,
-    Prompt,
-    Query,
-    Request,
-    ServerInfo,
-    Status,
-    Usage,
-    Window,
-)
+from batchrank.values import Document, Permutation, Query, Request, Status, Window
 
 TEMPLATE = load_template("direct-en", "direct")
 Reply = str | Answer | ServerError

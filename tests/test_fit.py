@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.calls import Form
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts, text_of
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import READERS
 from batchrank.serving.fit import MIN_DOC_TOKENS, MIN_WINDOW, Fit, fit_context, tokens_needed
-from batchrank.values import Document, Form, Query, Request, Window
+from batchrank.values import Document, Query, Request, Window
 
 WANTED = Fit(20, 200)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from batchrank.calls import Form
 from batchrank.errors import UsageError
 from batchrank.formats.sources.source import Source
 from batchrank.prompts.loading import load_template
@@ -19,7 +20,7 @@ from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import Form, QueryStatus, RankedQuery
+from batchrank.values import QueryStatus, RankedQuery
 
 PROFILE = Profile("fake", "m", "id", Form.TEXT, None, None, 20, 200, 1.0)
 JOB = Job(JobSpec(), (load_template("direct-en"),), PROFILE)

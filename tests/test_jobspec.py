@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.calls import Form
 from batchrank.errors import UsageError
 from batchrank.formats.toml import write_toml
 from batchrank.prompts.loading import load_template
@@ -15,7 +16,6 @@ from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec, load_templates, make_spec
 from batchrank.spec.stagespec import USED
-from batchrank.values import Form
 from tests.strategies.driving import docids, drove, useless
 
 PROFILE = Profile(

@@ -30,6 +30,7 @@ def layer(holds: str, names: str, *, is_pure: bool = False) -> Layer:
 
 
 LAYERS = (
+    layer("what passes between batchrank and a model", "calls", is_pure=True),
     layer("the vocabulary", "errors hints values version", is_pure=True),
     layer(
         "text, numbers and order",

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.answers import Reading, permutation, unanswered
+from batchrank.calls import Answer, Usage
 from batchrank.errors import StoppedError
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
@@ -24,18 +25,7 @@ from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.strategies.single import single
 from batchrank.strategies.sliding import sliding
-from batchrank.values import (
-    Answer,
-    Document,
-    Lineage,
-    Query,
-    QueryStatus,
-    Request,
-    Status,
-    Tally,
-    Usage,
-    Window,
-)
+from batchrank.values import Document, Lineage, Query, QueryStatus, Request, Status, Tally, Window
 
 MERGING = Merging(20, 10, lambda named: segmented(20, None, named, [forward]))
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.calls import Answer
 from batchrank.keeping.retention import Collected, collect
 from batchrank.keys import short_hash
 from batchrank.store.lock import store_lock
 from batchrank.store.records import Line, Run
 from batchrank.store.store import Store
-from batchrank.values import Answer, QueryStatus, RankedQuery
+from batchrank.values import QueryStatus, RankedQuery
 from tests.cli.running import batchrank
 
 DAY = 86_400.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from batchrank.values import Form
+from batchrank.calls import Form
 
 _EXAMPLE = (4, 2, 5, 1, 3)
 """Neither rising nor falling, so that it hints at no order."""

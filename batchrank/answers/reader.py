@@ -11,7 +11,8 @@ from batchrank.answers.strict import numbers
 from batchrank.answers.structured import read_structured
 from batchrank.answers.tables import read_table
 from batchrank.answers.text import read_text
-from batchrank.values import Answer, Status
+from batchrank.calls import Answer
+from batchrank.values import Status
 
 
 def read(answer: Answer, documents: int, wanted: int) -> Reading:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from batchrank.backends.http import Http
 from batchrank.backends.transport import Gate, Transport, at_once
+from batchrank.calls import Answer, Prompt, ServerInfo
 from batchrank.errors import FatalServerError
-from batchrank.values import Answer, Prompt, ServerInfo
 
 
 @dataclass(frozen=True, slots=True)

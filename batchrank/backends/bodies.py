@@ -8,8 +8,8 @@ import orjson
 
 from batchrank.backends.failures import failure_in
 from batchrank.backends.loose import Json, count, dig, excerpt, number, parse, rows, text
+from batchrank.calls import Answer, Usage
 from batchrank.errors import BadResponseError
-from batchrank.values import Answer, Usage
 
 _CUT = {"length", "max_tokens", "max_length", "limit"}
 _BROKEN_OFF = {"error", "abort", "aborted", "cancelled"}

@@ -8,8 +8,8 @@ from batchrank.backends.base import choose_model, identify
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.loose import Json, count, dig, rows, text
 from batchrank.backends.transport import Transport
+from batchrank.calls import Form, ServerInfo
 from batchrank.errors import BadResponseError, FatalServerError, RefusedError
-from batchrank.values import Form, ServerInfo
 
 # Routes of which only one kind of server answers with an object that holds the key.
 _SIGNS = (

@@ -14,7 +14,7 @@ from batchrank.backends.scoring import (
     rerank,
     rerank_texts,
 )
-from batchrank.values import ChatPrompt, Form, LikelihoodPrompt, RerankPrompt
+from batchrank.calls import ChatPrompt, Form, LikelihoodPrompt, RerankPrompt
 
 Fields = Mapping[str, object]
 

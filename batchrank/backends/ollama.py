@@ -10,7 +10,7 @@ from batchrank.backends.bodies import read_answer, read_object
 from batchrank.backends.dialects import first_token
 from batchrank.backends.loose import Json, count, dig, rows, text
 from batchrank.backends.transport import GET_SECONDS
-from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
 KEEP_ALIVE = "1h"
 """How long Ollama keeps the model after a request: a pause in a job must not unload it."""

@@ -15,8 +15,8 @@ from batchrank.backends.loose import count, rows
 from batchrank.backends.rerankers import ROUTES, find_route
 from batchrank.backends.scoring import joined
 from batchrank.backends.sharing import BACKGROUND, crowd, in_background
+from batchrank.calls import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
 from batchrank.errors import BadResponseError, FatalServerError, RefusedError
-from batchrank.values import Answer, LikelihoodPrompt, Prompt, RerankPrompt, ServerInfo
 
 
 class OpenAIBackend:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from batchrank.backends.dialects import DIALECTS
 from batchrank.backends.transport import GET_SECONDS, Transport
+from batchrank.calls import RerankPrompt, ServerInfo
 from batchrank.errors import BadResponseError, IncapableError, RefusedError
-from batchrank.values import RerankPrompt, ServerInfo
 
 ROUTES = ("/v1/rerank", "/rerank")
 _PAIR = RerankPrompt(

@@ -13,8 +13,8 @@ from batchrank.backends.base import Call
 from batchrank.backends.bodies import read_object, usage_in
 from batchrank.backends.failures import failure_in
 from batchrank.backends.loose import count, dig, excerpt, number, parse, rows, text
+from batchrank.calls import Answer, LikelihoodPrompt, RerankPrompt, Usage
 from batchrank.errors import BadResponseError
-from batchrank.values import Answer, LikelihoodPrompt, RerankPrompt, Usage
 
 TEI_BYTES = 2_000_000
 """Of a request that Text Embeddings Inference takes by default (`--payload-limit`)."""

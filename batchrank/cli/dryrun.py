@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import typer
 
+from batchrank.calls import Form
 from batchrank.cli.display.summary import night_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
@@ -22,7 +23,6 @@ from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.store.history import last_pace
 from batchrank.store.store import Store
-from batchrank.values import Form
 
 
 def dry_run(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from batchrank.calls import ChatPrompt, Form, LikelihoodPrompt
 from batchrank.formats.wording import printable
 from batchrank.prompts.loading import built_in_names, load_template, template_source
 from batchrank.prompts.render import Cut, QueryTexts
@@ -14,7 +15,7 @@ from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import READERS
 from batchrank.serving.sanity import sanity_requests
-from batchrank.values import ChatPrompt, Form, LikelihoodPrompt, Window
+from batchrank.values import Window
 
 _DOC_TOKENS = 80
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from batchrank.calls import Prompt, Usage
 from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError
 from batchrank.planning.forecast import Forecast, forecast, pairs_in
@@ -23,7 +24,7 @@ from batchrank.serving.sanity import sanity_requests
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.spec.ways import answer_tokens
-from batchrank.values import Prompt, Usage, Window
+from batchrank.values import Window
 
 
 @dataclass(frozen=True, slots=True)

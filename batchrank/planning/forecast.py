@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
+from batchrank.calls import ChatPrompt, Prompt, RerankPrompt
 from batchrank.errors import LineError, PromptError
 from batchrank.formats.requests import parse_request
 from batchrank.formats.sources.source import read_queries
@@ -20,7 +21,7 @@ from batchrank.ranking.job import Job
 from batchrank.ranking.reranker import Reranker
 from batchrank.running.inputs import source_of
 from batchrank.serving.slots import Priority
-from batchrank.values import ChatPrompt, Prompt, RerankPrompt, Status, Window
+from batchrank.values import Status, Window
 
 _GENERATED = {"grammar": 2.0, "regex": 2.0, "json": 3.0, "text": 6.0}
 """Tokens an identifier takes in each form, separators in; JSON has a frame of about ten beside."""

@@ -6,17 +6,10 @@ import math
 from copy import copy
 from dataclasses import dataclass
 
+from batchrank.calls import ChatPrompt, LikelihoodPrompt, Prompt, RerankPrompt
 from batchrank.prompts.neutral import neutral
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.values import (
-    ChatPrompt,
-    Document,
-    LikelihoodPrompt,
-    Prompt,
-    Request,
-    RerankPrompt,
-    Window,
-)
+from batchrank.values import Document, Request, Window
 
 MAX_QUERY_TOKENS = 200
 """A query stands twice in a prompt, so it is bounded like a document."""

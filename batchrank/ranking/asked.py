@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from batchrank.calls import Usage
 from batchrank.store.records import StoredAnswer
-from batchrank.values import Permutation, Status, Usage, Window
+from batchrank.values import Permutation, Status, Window
 
 STORED = "store"
 NOBODY = "none"

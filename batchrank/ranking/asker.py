@@ -10,6 +10,7 @@ from functools import partial
 
 from batchrank.answers import unanswered
 from batchrank.backends.base import Call
+from batchrank.calls import Answer, Prompt
 from batchrank.errors import BudgetSpentError, PromptError, ServerError
 from batchrank.keys import answer_key
 from batchrank.logs import about_window
@@ -22,7 +23,7 @@ from batchrank.serving.pool import Pool
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
 from batchrank.store.store import Store
-from batchrank.values import Answer, Prompt, Status, Window
+from batchrank.values import Status, Window
 
 
 @dataclass(frozen=True, slots=True)

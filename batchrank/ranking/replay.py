@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from batchrank.answers import unanswered
+from batchrank.calls import Answer
 from batchrank.readings.named import READERS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Store
 from batchrank.strategies.base import Round, drive
 from batchrank.strategies.delta import building_on
-from batchrank.values import Answer, Permutation, RankedQuery, Window
+from batchrank.values import Permutation, RankedQuery, Window
 
 
 @dataclass(frozen=True, slots=True)

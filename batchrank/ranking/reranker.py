@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from batchrank.calls import Usage
 from batchrank.logs import about
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.ranking.asked import Asked
@@ -24,7 +25,6 @@ from batchrank.values import (
     Request,
     Status,
     Tally,
-    Usage,
     Window,
 )
 

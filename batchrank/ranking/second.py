@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from batchrank.calls import Answer, ChatPrompt, Prompt
 from batchrank.errors import BadResponseError, ContextOverflowError, ServerError
 from batchrank.prompts.render import QueryTexts, text_of
 from batchrank.readings.base import Means, Reader
-from batchrank.values import Answer, ChatPrompt, Prompt, Window
+from batchrank.values import Window
 
 _UNTOLD_SHARE = 0.5
 """Of each document, where the server gives no numbers."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from batchrank.calls import Answer, Form, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind, Template
-from batchrank.values import Answer, Form, Permutation, Prompt, Window
+from batchrank.values import Permutation, Window
 
 
 @dataclass(frozen=True, slots=True)

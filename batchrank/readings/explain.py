@@ -10,11 +10,12 @@ from batchrank.answers import permutation, read
 from batchrank.answers.forms import example, max_tokens
 from batchrank.answers.reading import fallback
 from batchrank.answers.reasoning import without_reasoning
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.readings.identifiers import LARGER
-from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
+from batchrank.values import Permutation, Window
 
 EXPLANATION_TOKENS = 512
 _CONCLUSION = re.compile(

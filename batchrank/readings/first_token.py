@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading, fallback
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
-from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Status, Window
+from batchrank.values import Permutation, Status, Window
 
 LETTERS = len(ascii_uppercase)
 _AROUND = " \t\n\r[](){}.,:;*\"'`▁ĠĊ"

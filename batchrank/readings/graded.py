@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from batchrank.answers.forms import max_tokens, write
 from batchrank.answers.reasoning import without_reasoning
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.readings.scores import scored, unusable
-from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Status, Window
+from batchrank.values import Permutation, Status, Window
 
 HIGHEST = 10
 _EXAMPLE = 4

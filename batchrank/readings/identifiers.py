@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from batchrank.answers import permutation, read
 from batchrank.answers.forms import example, max_tokens
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
-from batchrank.values import Answer, ChatPrompt, Form, Permutation, Prompt, Window
+from batchrank.values import Permutation, Window
 
 LARGER = 4
 _BLANKS = 20

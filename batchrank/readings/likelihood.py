@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from batchrank.calls import Answer, LikelihoodPrompt, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.readings.scores import scored, unusable
-from batchrank.values import Answer, LikelihoodPrompt, Permutation, Prompt, Window
+from batchrank.values import Permutation, Window
 
 
 @dataclass(frozen=True, slots=True)

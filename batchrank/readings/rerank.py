@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from batchrank.answers import permutation
 from batchrank.answers.reading import Reading
+from batchrank.calls import Answer, Prompt, RerankPrompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.readings.base import Means
 from batchrank.readings.scores import unusable
-from batchrank.values import Answer, Permutation, Prompt, RerankPrompt, Status, Window
+from batchrank.values import Permutation, Status, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from batchrank.calls import Answer, ChatPrompt, Prompt
 from batchrank.prompts.render import QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.readings.base import Means
 from batchrank.readings.first_token import one_token
 from batchrank.readings.scores import scored, unusable
-from batchrank.values import Answer, ChatPrompt, Permutation, Prompt, Window
+from batchrank.values import Permutation, Window
 
 _YES = frozenset(("yes", "是"))
 _NO = frozenset(("no", "否", "不"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from batchrank.values import ServerInfo
+from batchrank.calls import ServerInfo
 
 _HEADROOM = 1.2
 """Calls above the knee, so that no slot waits for us; an error of a fifth costs nothing."""

@@ -16,6 +16,7 @@ from batchrank.backends.embedded.transport import EmbeddedModel
 from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.transport import Gate, Transport
+from batchrank.calls import ServerInfo
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
@@ -24,7 +25,6 @@ from batchrank.serving.nodes import nodes_of
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.times import parse_duration
-from batchrank.values import ServerInfo
 
 _CONTEXT_STEP = 1024
 _EMBEDDED_SLOTS = 2

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from batchrank.backends.base import Backend, Call
+from batchrank.calls import Answer, ChatPrompt, Form, Prompt, ServerInfo
 from batchrank.clock import Clock
 from batchrank.errors import BadResponseError, FatalServerError, ModelChangedError
 from batchrank.serving.breaker import Breaker
 from batchrank.serving.capacity import Capacity
 from batchrank.serving.served import EndpointState, Served
 from batchrank.serving.trial import proves
-from batchrank.values import Answer, ChatPrompt, Form, Prompt, ServerInfo
 
 _TWINS = {Form.GRAMMAR: Form.REGEX, Form.REGEX: Form.GRAMMAR}
 """Forms that a prompt asks for in the same words."""

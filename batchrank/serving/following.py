@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from batchrank.backends.base import Backend
+from batchrank.calls import ServerInfo
 from batchrank.clock import Clock
 from batchrank.errors import FatalServerError, ServerError
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
-from batchrank.values import ServerInfo
 
 _ASKING_SECONDS = 2.0
 """Between two questions to a server that has come and does not answer yet."""

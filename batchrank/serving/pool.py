@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 
 from batchrank.backends.base import Backend, Call
+from batchrank.calls import Answer, Prompt
 from batchrank.clock import Clock
 from batchrank.errors import (
     BatchrankError,
@@ -23,7 +24,6 @@ from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.outage import Outage
 from batchrank.serving.served import EndpointState
 from batchrank.serving.slots import Priority, Slots
-from batchrank.values import Answer, Prompt
 
 _log = logging.getLogger(__name__)
 

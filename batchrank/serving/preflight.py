@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from batchrank.backends.base import Backend
+from batchrank.calls import Answer, Form, Prompt
 from batchrank.errors import NoServerError, ServerError, UnfitServerError
 from batchrank.readings.first_token import LETTERS
 from batchrank.serving.backoff import persist
@@ -22,7 +23,6 @@ from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.stagespec import StageSpec
 from batchrank.spec.ways import answer_tokens, make_ways
-from batchrank.values import Answer, Form, Prompt
 
 _PATIENT_SECONDS = 600.0
 _WRITTEN = frozenset(("winners", "full", "graded"))

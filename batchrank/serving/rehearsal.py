@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from batchrank.backends.base import Backend
+from batchrank.calls import Answer, Prompt
 from batchrank.errors import UnfitServerError
 from batchrank.prompts.render import Cut, QueryTexts, text_of
 from batchrank.prompts.tokens import TokenCounter, estimate
@@ -16,7 +17,7 @@ from batchrank.serving.sanity import CHANCE, sanity_requests
 from batchrank.strategies.base import Round, drive
 from batchrank.strategies.pointwise import pointwise
 from batchrank.strategies.single import single
-from batchrank.values import Answer, Permutation, Prompt, Request, Status
+from batchrank.values import Permutation, Request, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Self
 
 from batchrank.backends.base import Backend
+from batchrank.calls import ServerInfo
 from batchrank.clock import Clock
 from batchrank.errors import UnfitServerError
 from batchrank.serving.capacity import capacity_of
@@ -24,7 +25,6 @@ from batchrank.spec.loading import Templates
 from batchrank.spec.times import parse_duration
 from batchrank.spec.ways import answer_tokens
 from batchrank.store.store import Store
-from batchrank.values import ServerInfo
 
 
 class Session:

@@ -6,15 +6,8 @@ from collections.abc import Collection
 
 from batchrank.answers import read
 from batchrank.answers.forms import max_tokens
-from batchrank.values import (
-    Answer,
-    ChatPrompt,
-    Form,
-    LikelihoodPrompt,
-    Prompt,
-    RerankPrompt,
-    Status,
-)
+from batchrank.calls import Answer, ChatPrompt, Form, LikelihoodPrompt, Prompt, RerankPrompt
+from batchrank.values import Status
 
 _DOCUMENTS = 9
 _LIKELIHOOD = LikelihoodPrompt("The opposite of small is", " large")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from batchrank.answers.forms import max_tokens
+from batchrank.calls import Form
 from batchrank.readings.base import Means, Way
 from batchrank.readings.explain import EXPLANATION_TOKENS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
-from batchrank.values import Form
 
 _THINKING_TOKENS = 4096
 """Room to reason where thinking is on; a window's answer itself takes few tokens."""

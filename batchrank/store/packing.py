@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import orjson
 import zstandard
 
-from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally, Usage
+from batchrank.calls import Usage
+from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally
 
 _VERSION = 1
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from batchrank.values import Answer, QueryStatus, Tally
+from batchrank.calls import Answer
+from batchrank.values import QueryStatus, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import orjson
 
+from batchrank.calls import Usage
 from batchrank.store.connection import connect, store_errors
-from batchrank.values import Usage
 
 _CALLS = """
     SELECT run IN (SELECT value FROM json_each(:runs)) AS paid,

@@ -11,6 +11,7 @@ from typing import Any
 import aiosqlite
 import orjson
 
+from batchrank.calls import Answer, Usage
 from batchrank.errors import UsageError
 from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
@@ -18,7 +19,7 @@ from batchrank.store.connection import connect, store_errors
 from batchrank.store.database import Database
 from batchrank.store.packing import pack, pack_scored, unpack, unpack_scored
 from batchrank.store.records import Known, Line, Run, StoredAnswer, Totals
-from batchrank.values import Answer, QueryStatus, RankedQuery, Tally, Usage
+from batchrank.values import QueryStatus, RankedQuery, Tally
 
 _CHUNK = 500
 """Rows of one fetch."""

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from batchrank.answers.forms import max_tokens
+from batchrank.calls import Form
 from batchrank.strategies.base import Plan
-from batchrank.values import Form, Permutation, Ranking, Status, Window
+from batchrank.values import Permutation, Ranking, Status, Window
 from scripts.judge.config import Bias
 from scripts.judge.scoring import bias, normal
 from scripts.strategies_sim.topics import FRAME_TOKENS, FRAME_TOKENS_OF_ONE, Topic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchrank.answers import Reading, read
-from batchrank.values import Answer
+from batchrank.calls import Answer
 
 
 def reading(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from batchrank.answers import permutation, read
 from batchrank.answers.forms import write
-from batchrank.values import Answer, Form, Status, Window
+from batchrank.calls import Answer, Form
+from batchrank.values import Status, Window
 from tests.answers.reading import reading
 
 _PIECES = st.sampled_from(

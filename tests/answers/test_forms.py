@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.answers.forms import example, grammar, max_tokens, regex, schema, write
-from batchrank.values import Form, Status
+from batchrank.calls import Form
+from batchrank.values import Status
 from tests.answers.reading import reading
 
 _FORMS = st.sampled_from(list(Form))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import orjson
 from aiohttp import web
 
-from batchrank.values import ChatPrompt, Form
+from batchrank.calls import ChatPrompt, Form
 
 CHAT = {
     "choices": [{"index": 0, "message": {"content": "[2] > [1]"}, "finish_reason": "stop"}],

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.backends.bodies import read_answer
+from batchrank.calls import Answer, Usage
 from batchrank.errors import BadResponseError, ContextOverflowError, ServerError
-from batchrank.values import Answer, Usage
 
 
 def chat(message: object, finish: object = "stop", **more: object) -> bytes:

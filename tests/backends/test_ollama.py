@@ -11,6 +11,7 @@ import pytest
 from batchrank.answers.forms import schema
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.ollama import OllamaBackend
+from batchrank.calls import Form, ServerInfo, Usage
 from batchrank.errors import (
     ContextOverflowError,
     FatalServerError,
@@ -18,7 +19,6 @@ from batchrank.errors import (
     ServerError,
     UnavailableError,
 )
-from batchrank.values import Form, ServerInfo, Usage
 from tests.backends.servers import Reply, Scripted, prompt, scripted
 
 CHAT = {

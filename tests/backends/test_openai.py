@@ -11,8 +11,8 @@ import pytest
 from batchrank.answers.forms import grammar, regex, schema
 from batchrank.backends.base import DROPPED, MOST_CHARACTERS, BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import Form, ServerInfo, Usage
 from batchrank.errors import FatalServerError, UnavailableError, UsageError
-from batchrank.values import Form, ServerInfo, Usage
 from tests.backends.servers import CHAT, Reply, prompt, raw, read_request, scripted
 
 Script = dict[str, object]

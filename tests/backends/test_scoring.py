@@ -19,8 +19,8 @@ from batchrank.backends.scoring import (
     rerank,
     rerank_texts,
 )
+from batchrank.calls import LikelihoodPrompt, RerankPrompt, Usage
 from batchrank.errors import BadResponseError, FatalServerError, OverloadedError
-from batchrank.values import LikelihoodPrompt, RerankPrompt, Usage
 from tests.backends.servers import Reply, scripted
 
 PROMPT = LikelihoodPrompt('Passage: p\nQuery: "', 'say "hi"')

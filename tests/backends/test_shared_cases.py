@@ -12,6 +12,7 @@ from batchrank.backends.base import BackendOptions, Call, ask
 from batchrank.backends.bodies import read_answer
 from batchrank.backends.http import Http
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import Answer, Usage
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
@@ -20,7 +21,6 @@ from batchrank.errors import (
     ServerError,
     UnavailableError,
 )
-from batchrank.values import Answer, Usage
 from tests.backends.servers import Reply, scripted
 
 ERRORS: dict[str, type[ServerError]] = {

@@ -8,6 +8,7 @@ import pytest
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import Form, LikelihoodPrompt
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
@@ -16,7 +17,7 @@ from batchrank.readings.first_token import FirstToken
 from batchrank.readings.likelihood import Likelihood
 from batchrank.readings.yes_no import YesNo
 from batchrank.serving.sanity import sanity_requests
-from batchrank.values import Form, LikelihoodPrompt, Status, Window
+from batchrank.values import Status, Window
 
 REQUEST, _ = sanity_requests()[1]
 DOCIDS = tuple(document.docid for document in REQUEST.candidates)

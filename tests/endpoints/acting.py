@@ -14,11 +14,11 @@ from aiohttp import web
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import Answer, ChatPrompt, Form
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
-from batchrank.values import Answer, ChatPrompt, Form
 from tests.backends.servers import CHAT, Reply, raw
 
 __all__ = ["CHAT", "Acting", "Actor", "Clock", "Reply", "ask", "pooled", "prompt", "raw", "until"]

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
+from batchrank.calls import Form, ServerInfo
 from batchrank.serving.capacity import Capacity, capacity_of
-from batchrank.values import Form, ServerInfo
 
 MEAN = 0.05
 

@@ -11,11 +11,11 @@ import pytest
 
 from batchrank.backends.base import Backend, BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.calls import ServerInfo
 from batchrank.errors import StoppedError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.following import Changed, follow
-from batchrank.values import ServerInfo
 from tests.endpoints.acting import Acting, Actor, ask, pooled, until
 
 

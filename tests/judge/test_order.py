@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.calls import Form
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers
-from batchrank.values import Document, Form, Query, Request, Window
+from batchrank.values import Document, Query, Request, Window
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge, read_knowledge
 from scripts.judge.answers import Judge
 from scripts.judge.config import QUERY_PATTERN, WANTED_PATTERN

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.calls import Form
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import MAX_QUERY_TOKENS, Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.identifiers import Identifiers
-from batchrank.values import Document, Form, Query, Request, Window
+from batchrank.values import Document, Query, Request, Window
 
 MEANS = Means(load_template("direct-en"), Form.TEXT)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from batchrank.answers.forms import example
+from batchrank.calls import Form
 from batchrank.errors import UsageError
 from batchrank.prompts.loading import load_template
-from batchrank.values import Form
 
 GOOD = """
 name = "mine"

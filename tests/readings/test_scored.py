@@ -8,25 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.calls import Answer, ChatPrompt, Form, LikelihoodPrompt, Prompt, RerankPrompt
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import NO_TEMPLATE
 from batchrank.prompts.tokens import TokenCounter
 from batchrank.readings.base import Means
 from batchrank.readings.named import POINTWISE, READERS
-from batchrank.values import (
-    Answer,
-    ChatPrompt,
-    Document,
-    Form,
-    LikelihoodPrompt,
-    Prompt,
-    Query,
-    Request,
-    RerankPrompt,
-    Status,
-    Window,
-)
+from batchrank.values import Document, Query, Request, Status, Window
 
 DOCIDS = ("a", "b", "c", "d")
 ONE = Window(("a",), ("a",), 1)

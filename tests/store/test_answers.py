@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.calls import Answer, Usage
 from batchrank.store.records import StoredAnswer
 from batchrank.store.store import Store
-from batchrank.values import Answer, Usage
 
 ANSWERS = st.builds(
     Answer,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.calls import Answer, Usage
 from batchrank.errors import StoreError
 from batchrank.store.store import Store
-from batchrank.values import Answer, Usage
 
 
 async def limit_pages(store: Store, pages: int) -> None:

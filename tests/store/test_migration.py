@@ -11,12 +11,13 @@ from typing import Any
 import aiosqlite
 import pytest
 
+from batchrank.calls import Answer
 from batchrank.errors import StoreError
 from batchrank.store import connection
 from batchrank.store.packing import pack
 from batchrank.store.schema import APPLICATION_ID, MIGRATIONS
 from batchrank.store.store import Store
-from batchrank.values import Answer, QueryStatus, RankedQuery, Tally
+from batchrank.values import QueryStatus, RankedQuery, Tally
 
 RANKED = RankedQuery("q1", "old", ("a", "b"), (None, None), (1, 0), QueryStatus.OK, Tally(ok=1))
 

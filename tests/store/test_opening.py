@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.calls import Answer
 from batchrank.errors import StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, VERSION
 from batchrank.store.store import Store
-from batchrank.values import Answer
 
 
 def names(path: Path) -> list[str]:

@@ -9,8 +9,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchrank.calls import Usage
 from batchrank.store.packing import pack, unpack, unpack_brief
-from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally, Usage
+from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally
 
 COUNTS = st.integers(0, 10**6)
 TEXTS = st.text(max_size=12)

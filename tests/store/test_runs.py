@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from batchrank.calls import Answer
 from batchrank.errors import UsageError
 from batchrank.keys import short_hash
 from batchrank.store.queries import find_query
 from batchrank.store.records import Known, Line, Run
 from batchrank.store.store import Store
-from batchrank.values import Answer, QueryStatus, RankedQuery, Tally
+from batchrank.values import QueryStatus, RankedQuery, Tally
 
 JOB = b"job key"
 SETTINGS = {"strategy": "segmented", "window_size": 20}
