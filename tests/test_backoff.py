@@ -77,6 +77,15 @@ async def test_attempts_are_used_up_and_the_last_failure_is_raised() -> None:
     assert len(server.pauses) == MAX_ATTEMPTS - 1
 
 
+async def test_one_that_came_too_late_is_tried_again_once() -> None:
+    late = [UnavailableError(str(number), timed_out=True) for number in range(5)]
+    server = Server(late[0], UnavailableError("reset"), *late[1:])
+
+    with pytest.raises(UnavailableError, match=r"^1$"):
+        await asked(server)
+    assert server.attempts == 3
+
+
 async def test_a_retry_after_is_waited_for() -> None:
     server = Server(OverloadedError("busy", retry_after=17))
 

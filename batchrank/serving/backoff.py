@@ -11,6 +11,7 @@ from batchrank.errors import ServerError, UnavailableError
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 5
+_MOST_LATE = 2
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 30.0
 _LONGEST_RETRY_AFTER = 120.0
@@ -40,17 +41,21 @@ async def persist(
 ) -> T:
     """Call `attempt` until it succeeds; `pause` waits the given seconds in between.
 
-    Raises the last ServerError where it is not retryable, or all attempts are used up.
+    Raises the last ServerError where it is not retryable, all attempts are used up, or it is the
+    second that came too late: a server that hangs is not waited for five times.
     """
-    number = 0
+    number = late = 0
     while True:
         number += 1
         try:
             return await attempt()
         except ServerError as error:
-            asked = error.retry_after if isinstance(error, UnavailableError) else None
+            asked = None
+            if isinstance(error, UnavailableError):
+                asked = error.retry_after
+                late += error.timed_out
             delay = next_delay(number, asked, random) if error.retryable else None
-            if delay is None:
+            if delay is None or late == _MOST_LATE:
                 raise
         await pause(delay)
 

@@ -31,8 +31,6 @@ _EMBEDDED_SLOTS = 2
 _EMBEDDED_SLOTS_MOST = 8
 """Each slot takes memory for a whole context, and a processor is busy with two."""
 _OLLAMA_URL = "http://127.0.0.1:11434"
-_PATIENT_SECONDS = 600.0
-"""What loading a model may take: a client that leaves earlier can make a server give it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,7 @@ async def _meet(
     alone: bool,
 ) -> Member:
     """Ask a server what it is, waiting while it loads; one of several may be down for now."""
+    patience = parse_duration(spec.wait_for_server)
     told = False
 
     def loading() -> None:
@@ -152,12 +151,10 @@ async def _meet(
         told = True
 
     try:
-        info = await persist_loading(
-            backend.describe, asyncio.sleep, parse_duration(spec.wait_for_server), loading
-        )
+        info = await persist_loading(backend.describe, asyncio.sleep, patience, loading)
         if isinstance(backend, OllamaBackend):
             say(f"waiting until {backend.url} has loaded {info.model}")
-            await backend.warm_up(max(spec.timeout, _PATIENT_SECONDS))
+            await backend.warm_up(max(spec.timeout, patience))
     except ServerError as error:
         if not alone and isinstance(error, UnavailableError):
             say(f"warning: {backend.url} does not answer, others may: {error}")

@@ -128,7 +128,7 @@ class Session:
             if resuming and known and known.identity == connection.info.identity:
                 profile = known
             else:
-                profile = await preflight(connection, self._spec, self._templates)
+                profile = await preflight(connection, self._spec, self._templates, self._say)
             if self._spec.priority == "background" and not connection.backend.in_background:
                 self._say(
                     f"warning: {connection.backend.url} does not schedule by priority: "

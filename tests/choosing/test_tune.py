@@ -256,10 +256,8 @@ def test_a_server_that_can_not_serve_any_more_is_never_a_setting_that_is_not_pos
     how: str,
     settings: dict[str, Any],
 ) -> None:
-    async def no_pause(*_: object) -> None:
-        """The pauses before a call of the preflight is tried again."""
-
-    monkeypatch.setattr("batchrank.serving.preflight.asyncio.sleep", no_pause)
+    # Of the pauses before a call of the preflight is tried again.
+    monkeypatch.setattr("batchrank.serving.backoff.delay_of", lambda *_: 0.0)
     flags = ["--qrels", judged, "--sample", 2]
     if command == "tune":
         Path("grid.toml").write_text('[[try]]\nwindow_size = 12\nanswer = ["full", "logprobs"]\n')

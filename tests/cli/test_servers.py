@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from batchrank.running.timekeeper import Timekeeper
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
 from scripts.judge.model_calls import Judged
 from tests.backends.servers import scripted
@@ -197,35 +200,17 @@ def test_a_query_that_takes_too_long_fails_and_the_next_run_goes_on(
         assert not answered & set(windows(server))
 
 
-class StuckFirst(JudgeServer):
-    """The first window is never answered."""
-
-    is_stuck = False
-
-    async def _take_time(self, judged: Judged, digest: str) -> bytes:
-        if judged.purpose == "window" and not self.is_stuck:
-            self.is_stuck = True
-            await asyncio.Event().wait()
-        return await super()._take_time(judged, digest)
-
-
-def test_only_what_the_model_was_asked_is_given_up(
-    source: Path, rows: list[Row], tmp_path: Path
+def test_a_query_s_time_begins_as_its_first_window_is_sent(
+    source: Path, shell: Shell, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one query has the only slot until its time is up, the next has waited as long."""
-    output = tmp_path / "o.jsonl"
-    with serving(StuckFirst(JudgeConfig(call_seconds=0.4), knowledge(rows))) as server:
-        ended = Shell(tmp_path, server.url).run(
-            source,
-            "-o",
-            output,
-            "--query-timeout",
-            "1.5",
-            "--max-failed",
-            "1",
-            "--concurrency",
-            "1",
-        )
+    """Whoever waits for a slot meanwhile has all of it left."""
+    sent: list[float | None] = []
+
+    @asynccontextmanager
+    async def noted(_self: Timekeeper, seconds: float | None) -> AsyncIterator[Callable[[], None]]:
+        yield lambda: sent.append(seconds)
+
+    monkeypatch.setattr(Timekeeper, "at_most", noted)
+    ended = shell.run(source, "--query-timeout", "60", "--concurrency", "1")
     assert ended.code == 0, ended.err
-    statuses = [row["status"] for row in rows_of(output)]
-    assert statuses == ["failed"] + ["ok"] * (len(rows) - 1)
+    assert sent == [60] * len(windows(server)), "once a window, and for nothing else"
