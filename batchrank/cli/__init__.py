@@ -1,4 +1,4 @@
-"""The command line: parses flags, calls the program, prints; one file a group of commands."""
+"""The command line: flags are parsed, the program called, and what it finds is printed."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
     # It was there when the night began.
-    monkeypatch.setattr(sys.modules["batchrank.cli.run"], "check_paths", lambda *_: None)
+    monkeypatch.setattr(sys.modules["batchrank.cli.commands.run"], "check_paths", lambda *_: None)
     assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
     asked = len(server.calls)
     output.parent.mkdir()

@@ -89,7 +89,7 @@ def test_an_error_without_a_name_is_not_taken_for_standard_output(
     def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("batchrank.cli.check.check_lines", broken)
+    monkeypatch.setattr("batchrank.cli.commands.check.check_lines", broken)
     ended = batchrank("check", source)
     assert ended.code == 1
     assert "standard output" not in ended.err

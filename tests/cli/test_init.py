@@ -24,7 +24,7 @@ from tests.cli.running import (
     written,
 )
 
-LOOK = "batchrank.cli.start.look"
+LOOK = "batchrank.cli.commands.start.look"
 
 
 @pytest.fixture

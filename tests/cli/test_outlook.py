@@ -69,7 +69,7 @@ def test_cheaper_settings_are_named_where_they_fit(
     source = written(tmp_path / "many.jsonl", requests(queries=6, candidates=100))
     assert shell.run(source, "--limit", "1").code == 0
     # A pace that is fixed, so that what fits is.
-    monkeypatch.setattr("batchrank.cli.dryrun.last_pace", _thousand_a_second)
+    monkeypatch.setattr("batchrank.cli.commands.dryrun.last_pace", _thousand_a_second)
     passes = ("--passes", "forward,reverse")
     tokens = int(dry(shell, source, *passes).split('"prompt_tokens": ')[1].split(",")[0])
     night = f"{tokens / 1000 * 0.6:.3f}s"
@@ -83,7 +83,7 @@ def test_cheaper_settings_are_named_where_they_fit(
 def test_what_the_store_has_done_counts_as_done(
     shell: Shell, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("batchrank.cli.dryrun.last_pace", _thousand_a_second)
+    monkeypatch.setattr("batchrank.cli.commands.dryrun.last_pace", _thousand_a_second)
     whole = json.loads(dry(shell, source))
     assert shell.run(source, "--limit", "6").code == 0
     asked = json.loads(dry(shell, source))

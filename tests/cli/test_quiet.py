@@ -216,7 +216,7 @@ def test_a_dry_run_counts_the_hours_in(
     async def fourteen_hours(_: object) -> float:
         return float(tokens / (14 * 3600))
 
-    monkeypatch.setattr("batchrank.cli.dryrun.last_pace", fourteen_hours)
+    monkeypatch.setattr("batchrank.cli.commands.dryrun.last_pace", fourteen_hours)
     wall.now = at("19:00")
     said = shell.run(source, *QUIET, "--dry-run").out.decode()
     assert "about 14 h 0 min" in said

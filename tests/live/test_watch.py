@@ -53,7 +53,7 @@ def watched(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     with ExitStack() as lock:
         lock.enter_context(store_lock(store))
         found = Watched(store, lock)
-        monkeypatch.setattr("batchrank.cli.watch.sleep", found.pause)
+        monkeypatch.setattr("batchrank.cli.commands.watch.sleep", found.pause)
         yield found
         assert found.acts == []
 

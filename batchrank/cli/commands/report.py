@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.measure import cost_of
 from batchrank.cli.loop import run_loop
-from batchrank.cli.measure import cost_of
 from batchrank.cli.paths import check_output, stored_files
 from batchrank.reporting import Wanted, write_report
 

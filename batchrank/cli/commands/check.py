@@ -8,9 +8,9 @@ from dataclasses import asdict
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.run import run
 from batchrank.cli.display.summary import night_lines
 from batchrank.cli.loop import run_loop
-from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from batchrank.cli.commands.look import status
 from batchrank.cli.display.board import board
-from batchrank.cli.look import status
 from batchrank.cli.talk import told
 from batchrank.errors import UsageError
 from batchrank.formats.wording import duration, one_line, quoted

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.run import run
 from batchrank.cli.display.tuned import checked_lines, label_lines
-from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import (

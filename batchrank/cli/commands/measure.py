@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.noisy import ask_twice_of, noise_lines, noise_value
+from batchrank.cli.commands.run import run
 from batchrank.cli.display.measured import (
     comparison_lines,
     evaluation_lines,
@@ -17,8 +19,6 @@ from batchrank.cli.display.measured import (
     spending_lines,
 )
 from batchrank.cli.loop import run_loop
-from batchrank.cli.noisy import ask_twice_of, noise_lines, noise_value
-from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import NO_MATTER, SampleSize

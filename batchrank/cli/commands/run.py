@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.dryrun import dry_run
 from batchrank.cli.display.summary import summary_lines
-from batchrank.cli.dryrun import dry_run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
 from batchrank.cli.signals import stop_on_signals

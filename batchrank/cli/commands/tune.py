@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.commands.run import run
 from batchrank.cli.display.tuned import (
     diagnosis_lines,
     is_tuned,
@@ -16,7 +17,6 @@ from batchrank.cli.display.tuned import (
     tuning_lines,
     tuning_value,
 )
-from batchrank.cli.run import run
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
 from batchrank.cli.trying import (
