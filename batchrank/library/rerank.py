@@ -15,9 +15,9 @@ from batchrank.library.feed import Feed
 from batchrank.library.requests import Requests
 from batchrank.measuring.scratch import scratch_folder
 from batchrank.results.writing import make_row
+from batchrank.running.report import Report
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
-from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import make_spec
 from batchrank.store.queries import finished_lines

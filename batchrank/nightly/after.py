@@ -17,9 +17,9 @@ from batchrank.publishing.making import publication_of
 from batchrank.publishing.publication import Publication, Published
 from batchrank.reporting import Wanted, write_report
 from batchrank.running.progress import Progress
+from batchrank.running.report import Report
 from batchrank.running.snapshot import STEPS, Step
 from batchrank.running.stopping import Stopping
-from batchrank.running.verdict import Report
 from batchrank.serving.backoff import delay_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec, as_keys

@@ -24,11 +24,12 @@ from batchrank.running.ongoing import Ongoing
 from batchrank.running.openqueries import OpenQueries
 from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
+from batchrank.running.report import Report
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
 from batchrank.running.ticking import Ticking
 from batchrank.running.timekeeper import Timekeeper
-from batchrank.running.verdict import Report, conclude
+from batchrank.running.verdict import conclude
 from batchrank.serving.session import Session
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates, load_templates

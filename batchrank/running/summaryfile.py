@@ -10,7 +10,7 @@ import orjson
 from batchrank.errors import BatchrankError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.results.filenames import summary_name
-from batchrank.running.verdict import Report
+from batchrank.running.report import Report
 from batchrank.version import __version__
 
 

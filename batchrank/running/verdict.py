@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from batchrank.errors import (
+    BatchrankError,
     DeadlineError,
     ModelChangedError,
     RejectedError,
@@ -13,16 +14,15 @@ from batchrank.errors import (
 )
 from batchrank.formats.encoders.formats import output_format
 from batchrank.formats.wording import displayable
-from batchrank.results.causes import Cause, chance_of_repeating, failures, silences
+from batchrank.results.causes import chance_of_repeating, failures, silences
 from batchrank.results.filenames import rejected_name, remove_rejected, state_of
 from batchrank.results.writing import Written, write_results
 from batchrank.running.gates import Canaries, bad_windows, rejections, worse_canaries
 from batchrank.running.intake import Intake
 from batchrank.running.ongoing import Ongoing
-from batchrank.running.progress import Progress
+from batchrank.running.report import Report
 from batchrank.store.history import Changes, changes, last_output, remember_output
 from batchrank.store.queries import (
-    Coverage,
     count_of_incremental,
     count_of_other_jobs,
     coverage,
@@ -32,72 +32,8 @@ from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, Tally
 
-_CAUSES = 10
 _ENOUGH_ANSWERS = 20
 """From so many on it is no accident that answers repeat the order of their prompts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How a run ended: `exit_code` as in the command line's contract, `reasons` in sentences.
-
-    `publishable` says that what is done may be published: the run is complete, or its time was up,
-    and no gate was failed. `coverage` tells how much is done, where not all is; `changes` what is
-    new in the input since the last run, where it was read to its end both times. `failures` tell
-    why lines failed, `silences` what servers said in place of an answer.
-    """
-
-    run: Run
-    exit_code: int
-    reasons: list[str]
-    examples: list[str]
-    totals: Totals
-    progress: Progress
-    warnings: list[str]
-    failures: list[Cause]
-    silences: list[Cause]
-    store: str
-    output: str | None
-    left_out: list[str]
-    publishable: bool = False
-    coverage: Coverage | None = None
-    changes: Changes | None = None
-    reduced: int = 0
-    incremental: int = 0
-    model_changed: bool = False
-    """What stopped it is that another model is served."""
-
-    def summary(self) -> dict[str, object]:
-        """What is kept of a run in the store, and printed with --json."""
-        spent = self.progress.spent
-        return {
-            "run": self.run.id,
-            "exit_code": self.exit_code,
-            "reasons": self.reasons,
-            "examples": self.examples,
-            "publishable": self.publishable,
-            "queries": {str(status): n for status, n in self.totals.queries.items()},
-            "windows": asdict(self.totals.tally),
-            "already_finished": self.progress.known,
-            "left": asdict(self.coverage) if self.coverage else None,
-            "input_changes": asdict(self.changes) if self.changes else None,
-            "reduced": self.reduced,
-            "incremental": self.incremental,
-            "servers": spent.servers,
-            "calls": spent.calls,
-            "calls_saved": spent.saved,
-            "retries": spent.retries,
-            "prompt_tokens": spent.usage.prompt_tokens,
-            "completion_tokens": spent.usage.completion_tokens,
-            "seconds": round(self.progress.seconds, 3),
-            "quiet_seconds": round(self.progress.quiet_seconds, 3),
-            "store": self.store,
-            "output": self.output,
-            "left_out": self.left_out,
-            "failures": [asdict(cause) for cause in self.failures],
-            "silences": [asdict(cause) for cause in self.silences[:_CAUSES]],
-            "warnings": self.warnings,
-        }
 
 
 async def conclude(ongoing: Ongoing, output: str | None) -> Report:
@@ -105,12 +41,31 @@ async def conclude(ongoing: Ongoing, output: str | None) -> Report:
 
     Raises DiskError, StoreError, and UsageError where a gate can't be applied.
     """
+    reason = ongoing.stopping.reason
+    report = await _told(ongoing)
+    if reason is None:
+        report = await _judge(ongoing, report)
+    else:
+        report = await _stopped(ongoing, report, reason)
+        if not (isinstance(reason, RejectedError) and await _is_whole(ongoing)):
+            return report
+    written = rejected_name(output) if output and report.exit_code else output
+    if written is None:
+        return report
+    left_out = await _write(ongoing, written, is_good=written == output)
+    if written == output and await asyncio.to_thread(remove_rejected, output):
+        gone = f"{displayable(output)}.rejected of an earlier run is removed: this one is accepted"
+        report = replace(report, warnings=[*report.warnings, gone])
+    return replace(report, output=displayable(written), left_out=left_out)
+
+
+async def _told(ongoing: Ongoing) -> Report:
+    """What there is to tell of a run, before it is judged."""
     store, run, intake = ongoing.store, ongoing.run, ongoing.intake
-    stopped, canaries = ongoing.stopping.reason, ongoing.canaries
     counts = await _count(store, run, intake)
     totals = counts.totals
     warnings = [*intake.notes, *intake.oddities.lines(), *intake.unseen.warnings()]
-    report = Report(
+    return Report(
         run=run,
         exit_code=0,
         reasons=[],
@@ -128,40 +83,44 @@ async def conclude(ongoing: Ongoing, output: str | None) -> Report:
         reduced=counts.reduced,
         incremental=counts.incremental,
     )
-    if stopped is not None:
-        examples: tuple[str, ...] = ()
-        if isinstance(stopped, RejectedError):
-            examples = await _why_rejected(store, run, canaries)
-        done = await coverage(store, run.id)
-        report = replace(
-            report,
-            exit_code=stopped.exit_code,
-            reasons=[str(stopped)],
-            examples=list(examples),
-            coverage=done if isinstance(stopped, StoppedError) else None,
-            model_changed=isinstance(stopped, ModelChangedError),
-        )
-        if isinstance(stopped, DeadlineError):
-            report = await _judge_short_night(ongoing, report)
-        if not isinstance(stopped, RejectedError) or done.done < done.lines or not intake.is_read:
-            return report
-    else:
-        found = await rejections(store, run, ongoing.job.spec, report.totals, canaries)
-        report = replace(
-            report,
-            exit_code=RejectedError.exit_code if found else 0,
-            publishable=not found,
-            reasons=[rejection.reason for rejection in found],
-            examples=[example for rejection in found for example in rejection.examples],
-        )
-    written = rejected_name(output) if output and report.exit_code else output
-    if written is None:
-        return report
-    left_out = await _write(ongoing, written, is_good=written == output)
-    if written == output and await asyncio.to_thread(remove_rejected, output):
-        gone = f"{displayable(output)}.rejected of an earlier run is removed: this one is accepted"
-        report = replace(report, warnings=[*report.warnings, gone])
-    return replace(report, output=displayable(written), left_out=left_out)
+
+
+async def _judge(ongoing: Ongoing, report: Report) -> Report:
+    """What the gates say of a run that went to its end."""
+    spec, canaries = ongoing.job.spec, ongoing.canaries
+    found = await rejections(ongoing.store, ongoing.run, spec, report.totals, canaries)
+    return replace(
+        report,
+        exit_code=RejectedError.exit_code if found else 0,
+        publishable=not found,
+        reasons=[rejection.reason for rejection in found],
+        examples=[example for rejection in found for example in rejection.examples],
+    )
+
+
+async def _stopped(ongoing: Ongoing, report: Report, reason: BatchrankError) -> Report:
+    """What became of a run that ended early."""
+    store, run = ongoing.store, ongoing.run
+    examples: tuple[str, ...] = ()
+    if isinstance(reason, RejectedError):
+        examples = await _why_rejected(store, run, ongoing.canaries)
+    report = replace(
+        report,
+        exit_code=reason.exit_code,
+        reasons=[str(reason)],
+        examples=list(examples),
+        coverage=await coverage(store, run.id) if isinstance(reason, StoppedError) else None,
+        model_changed=isinstance(reason, ModelChangedError),
+    )
+    return (
+        await _judge_short_night(ongoing, report) if isinstance(reason, DeadlineError) else report
+    )
+
+
+async def _is_whole(ongoing: Ongoing) -> bool:
+    """Whether every line of the input has its ranking."""
+    done = await coverage(ongoing.store, ongoing.run.id)
+    return ongoing.intake.is_read and done.done == done.lines
 
 
 async def _judge_short_night(ongoing: Ongoing, report: Report) -> Report:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from batchrank.running.report import Report
 from batchrank.running.runner import Runner
-from batchrank.running.verdict import Report
 from batchrank.spec.loading import load_spec
 from scripts.judge import JudgeConfig, JudgeServer, read_knowledge
 from tests.choosing.conftest import QUERIES, asked

@@ -27,10 +27,10 @@ from batchrank.nightly.after import AfterTheRun, Night, steps_of
 from batchrank.publishing.making import obstacle
 from batchrank.results.filenames import default_output, name_of_part
 from batchrank.running.inputs import source_of
+from batchrank.running.report import Report
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.summaryfile import write_summary
-from batchrank.running.verdict import Report
 from batchrank.spec.jobspec import JobSpec
 
 _log = logging.getLogger(__name__)

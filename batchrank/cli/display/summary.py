@@ -8,7 +8,7 @@ from typing import Any
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.planning.outlook import Outlook
 from batchrank.running.night import End
-from batchrank.running.verdict import Report
+from batchrank.running.report import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.wall import told
 from batchrank.store.records import Totals
