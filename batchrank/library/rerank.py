@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from batchrank.errors import RejectedError, StoppedError
+from batchrank.errors import BatchrankError, RejectedError, StoppedError
 from batchrank.formats.rows import Row
 from batchrank.formats.sources.source import Source
 from batchrank.library.feed import Feed
 from batchrank.library.requests import Requests
+from batchrank.library.settings import check_followed, in_python
 from batchrank.measuring.scratch import scratch_folder
 from batchrank.results.writing import make_row
 from batchrank.running.report import Report
@@ -38,12 +40,14 @@ async def rerank(
     """Rerank all requests; one row each, in their order, once every gate is passed.
 
     `requests` are `Request` objects or mappings of the shapes that a JSONL input has, from any
-    iterable, asynchronous or not. `spec` holds all other settings; `model`, `base_url` and `store`
-    win over it. With a `store` answers are kept in that file: what is killed goes on from there,
-    and nothing is asked twice. Without one they are forgotten at the end.
+    iterable, asynchronous or not. `spec` holds all other settings, but for those that say where
+    requests come from and where rankings go; `model`, `base_url` and `store` win over it. With a
+    `store` answers are kept in that file: what is killed goes on from there, and nothing is asked
+    twice. Without one they are forgotten at the end. A row has the best `top_k` documents, where
+    the spec says so.
 
     Raises:
-        UsageError: a setting can't be used.
+        UsageError: a setting can't be used, or is one that only the command line follows.
         NoServerError: there is no usable model server.
         RejectedError: the run is beyond a gate of the spec (`max_fallback`, `max_failed`, …).
         StoppedError: it stopped early and can be resumed: the servers stayed away, the time was up.
@@ -71,16 +75,22 @@ async def rerank_stream(
     own = {"model": model, "base_url": base_url, "store": store}
     given = {name: value for name, value in own.items() if value is not None}
     kept = spec.model_dump(exclude_unset=True, by_alias=True) if spec is not None else {}
+    if spec is not None:
+        check_followed(spec)
     async with AsyncExitStack() as stack:
         if "store" not in kept | given:
             scratch = scratch_folder()
             folder = await asyncio.to_thread(scratch.__enter__)
             stack.push_async_callback(asyncio.to_thread, scratch.__exit__, None, None, None)
             given["store"] = folder / "store.sqlite"
-        rows = _rows(requests, make_spec(kept | given))
-        stack.push_async_callback(rows.aclose)
-        async for row in rows:
-            yield row
+        try:
+            rows = _rows(requests, make_spec(kept | given))
+            stack.push_async_callback(rows.aclose)
+            async for row in rows:
+                yield row
+        except BatchrankError as error:
+            error.args = (in_python(str(error)),)
+            raise
 
 
 async def _rows(requests: Requests, spec: JobSpec) -> AsyncGenerator[Row, None]:
@@ -93,12 +103,12 @@ async def _rows(requests: Requests, spec: JobSpec) -> AsyncGenerator[Row, None]:
         ticked.set()
 
     source = Source(_NAME, blocks=feed.blocks())
-    runner = Runner(spec, source, None, fresh=False, say=_log.info, tick=tick)
+    runner = Runner(spec, source, None, fresh=False, say=_say, tick=tick)
     filling = asyncio.create_task(feed.fill())
     filling.add_done_callback(lambda task: _stop_on_failure(task, runner))
     work = asyncio.create_task(runner.run())
     work.add_done_callback(lambda _: ticked.set())
-    written = _Written(spec.store)
+    written = _Written(spec.store, spec.top_k)
     try:
         while not work.done():
             await ticked.wait()
@@ -109,6 +119,8 @@ async def _rows(requests: Requests, spec: JobSpec) -> AsyncGenerator[Row, None]:
         if filling.done():
             await filling  # what the program's own iterator raised comes before all else
         report = await work
+        for warning in report.warnings:
+            _log.warning("%s", in_python(warning))
         async for row in written.rows(report.run.id, is_over=True):
             yield row
         _raise_for(report)
@@ -119,6 +131,10 @@ async def _rows(requests: Requests, spec: JobSpec) -> AsyncGenerator[Row, None]:
         filling.cancel()
         await asyncio.gather(filling, work, return_exceptions=True)
         await written.close()
+
+
+def _say(text: str) -> None:
+    _log.info("%s", in_python(text))
 
 
 def _stop_on_failure(filling: asyncio.Task[None], runner: Runner) -> None:
@@ -135,10 +151,14 @@ def _raise_for(report: Report) -> None:
 
 
 class _Written:
-    """What a run has written to its store, read in the order of the input, each row once."""
+    """What a run has written to its store, read in the order of the input, each row once.
 
-    def __init__(self, path: Path) -> None:
+    A row has the best `top_k` documents.
+    """
+
+    def __init__(self, path: Path, top_k: int | None) -> None:
         self._path = path
+        self._top_k = top_k
         self._store: Store | None = None
         self._position = 0
 
@@ -150,7 +170,8 @@ class _Written:
         while found := await finished_lines(self._store, run, self._position, is_over=is_over):
             self._position += len(found)
             for line, ranked in found:
-                yield make_row(line, ranked, settings)
+                row = make_row(line, ranked, settings)
+                yield replace(row, ranking=row.ranking[: self._top_k])
 
     async def close(self) -> None:
         """Close the store."""

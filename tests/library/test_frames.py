@@ -67,13 +67,6 @@ async def test_rows_and_columns_are_kept(server: JudgeServer, frame: pd.DataFram
     assert (together["first_stage_rank"] == together["shelf"] + 1).all()
 
 
-async def test_what_is_missing_or_double_is_said(server: JudgeServer, frame: pd.DataFrame) -> None:
-    with pytest.raises(UsageError, match="no column text"):
-        await rerank_frame(frame.drop(columns="text"), base_url=server.url)
-    with pytest.raises(UsageError, match="'q1-d1' stands twice in query 'q1'"):
-        await rerank_frame(pd.concat([frame, frame]), base_url=server.url)
-
-
 async def test_values_that_are_missing_are_no_text(
     server: JudgeServer, frame: pd.DataFrame
 ) -> None:
@@ -82,6 +75,102 @@ async def test_values_that_are_missing_are_no_text(
     ranked = await rerank_frame(holes, base_url=server.url, spec=SPEC)
     assert len(ranked) == len(holes)
     assert ranked["first_stage_score"].isna().all()
+    assert ranked["qid"].dtype == holes["qid"].dtype
+
+
+def put(frame: pd.DataFrame, column: str, value: object, row: int = 1) -> pd.DataFrame:
+    """The frame with one value changed, whatever its type."""
+    values = frame[column].astype(object).tolist()
+    values[row] = value
+    return frame.assign(**{column: pd.Series(values, dtype=object, index=frame.index)})
+
+
+MISSING = (None, float("nan"), pd.NA, pd.NaT)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("qid", (*MISSING, "", "  ", 1.5, True, ["q"]), "row 1 of the frame: the qid is "),
+        ("docid", (*MISSING, "", 1.5, False), r"row 1 of the frame \(query 'q1'\): the docid is "),
+        ("query", (*MISSING, "", " ", 7), "docid 'q1-d2' of query 'q1': the query is "),
+        ("query", ("another",), "query 'q1' of the frame has two texts, 'who tends .* 'another'"),
+        ("text", (7, 1.5, ["a"], b"bytes"), "docid 'q1-d2' of query 'q1': the text is "),
+        ("title", (7, {"a": 1}), "docid 'q1-d2' of query 'q1': the title is "),
+        ("score", ("1.5", True, [1]), "docid 'q1-d2' of query 'q1': the score is "),
+        ("docid", ("q1-d1",), "docid 'q1-d1' stands twice in query 'q1'"),
+    ],
+)
+async def test_a_value_that_can_not_be_used_is_named(
+    server: JudgeServer, frame: pd.DataFrame, column: str, values: tuple[object, ...], said: str
+) -> None:
+    for value in values:
+        odd = put(frame.assign(title="A title"), column, value)
+        with pytest.raises(UsageError, match=said) as raised:
+            await rerank_frame(odd, base_url=server.url, spec=SPEC)
+        assert "\n" not in str(raised.value)
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("value", [*MISSING, ""])
+async def test_a_document_without_text_is_ranked_as_empty_and_named(
+    server: JudgeServer, frame: pd.DataFrame, value: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    ranked = await rerank_frame(put(frame, "text", value), base_url=server.url, spec=SPEC)
+    assert sorted(ranked["docid"]) == sorted(frame["docid"])
+    said = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    named = "1 document of the frame without text, taken as empty: docid 'q1-d2' of query 'q1'"
+    assert said == ([] if isinstance(value, str) else [named])
+
+
+@pytest.mark.parametrize("column", ["qid", "query", "docid", "text"])
+async def test_columns_have_to_be_there_once(
+    server: JudgeServer, frame: pd.DataFrame, column: str
+) -> None:
+    with pytest.raises(UsageError, match=f"has no column {column}, only .*shelf"):
+        await rerank_frame(frame.drop(columns=column), base_url=server.url)
+    twice = pd.concat([frame, frame[[column]]], axis="columns")
+    with pytest.raises(UsageError, match=f"more than one column {column}"):
+        await rerank_frame(twice, base_url=server.url)
+    with pytest.raises(UsageError, match="no column qid, query, docid, text, only none"):
+        await rerank_frame(pd.DataFrame(), base_url=server.url)
+
+
+async def test_an_empty_frame_comes_back_with_its_new_columns(
+    server: JudgeServer, frame: pd.DataFrame
+) -> None:
+    ranked = await rerank_frame(frame.iloc[:0], base_url=server.url, spec=SPEC)
+    assert len(ranked) == 0
+    assert {"shelf", "rank", "score", "status"} <= set(ranked.columns)
+
+
+async def test_frames_of_any_make_are_ranked_alike(
+    server: JudgeServer, frame: pd.DataFrame
+) -> None:
+    plain = await rerank_frame(frame, base_url=server.url, spec=SPEC)
+    shuffled = frame.assign(turn=frame.groupby("qid").cumcount()).sort_values(["turn", "qid"])
+    kinds = [
+        frame.convert_dtypes(),
+        frame.convert_dtypes(dtype_backend="pyarrow"),
+        frame.astype({"qid": "category", "docid": "category"}),
+        frame.set_index(pd.Index([7] * len(frame))),
+        frame.assign(rank=0, status="old"),
+        shuffled.drop(columns="turn"),
+    ]
+    for kind in kinds:
+        ranked = await rerank_frame(kind, base_url=server.url, spec=SPEC)
+        assert ranked["docid"].tolist() == plain["docid"].tolist()
+        assert ranked["shelf"].tolist() == plain["shelf"].tolist()
+        assert ranked["rank"].tolist() == plain["rank"].tolist()
+
+
+async def test_the_best_few_are_the_rows_that_come_back(
+    server: JudgeServer, frame: pd.DataFrame
+) -> None:
+    spec = SPEC.model_copy(update={"top_k": 3})
+    ranked = await rerank_frame(frame, base_url=server.url, spec=spec)
+    assert top(ranked, "docid") == expected(frame)
+    assert len(ranked) == 9
 
 
 # What PyTerrier does with pandas, and advises of experiments.

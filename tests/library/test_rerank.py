@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -11,7 +12,14 @@ import pytest
 
 import batchrank
 from batchrank import Document, JobSpec, Query, Request, Row
-from batchrank.errors import NoServerError, RejectedError, StoppedError, UsageError
+from batchrank.errors import (
+    BatchrankError,
+    NoServerError,
+    RejectedError,
+    StoppedError,
+    UsageError,
+)
+from batchrank.library.settings import UNFOLLOWED, in_python
 from scripts.judge import JudgeServer
 from tests.cli.running import gain, judge, requests, serving, windows
 
@@ -137,3 +145,92 @@ async def test_the_time_may_be_up(server: JudgeServer) -> None:
     spec = SPEC.model_copy(update={"time_limit": "0s"})
     with pytest.raises(StoppedError):
         await batchrank.rerank(ROWS, base_url=server.url, spec=spec)
+
+
+UNFOLLOWED_VALUES: dict[str, object] = {
+    "input": "log.jsonl",
+    "format": "json",
+    "corpus": "corpus.jsonl",
+    "topics": "topics.tsv",
+    "run_file": "bm25.trec",
+    "shard": "0/2",
+    "output": "out.jsonl",
+    "output_format": "trec",
+    "publish": {"target": "sqlite:cache.sqlite"},
+    "report": "report.html",
+    "dashboard": True,
+    "dashboard_address": "8765",
+    "metrics_port": "9464",
+    "metrics_textfile": "night.prom",
+    "log_format": "json",
+}
+
+
+@pytest.mark.parametrize("name", UNFOLLOWED_VALUES)
+async def test_a_setting_that_a_call_does_not_follow_is_named(
+    server: JudgeServer, name: str
+) -> None:
+    assert set(UNFOLLOWED_VALUES) == set(UNFOLLOWED)
+    spec = JobSpec.model_validate({name: UNFOLLOWED_VALUES[name], "window_size": 6})
+    with pytest.raises(UsageError, match=f"^the spec sets {name}, which only"):
+        await batchrank.rerank(ROWS, base_url=server.url, spec=spec)
+    assert server.calls == []
+
+
+async def test_all_that_a_call_does_not_follow_is_named_at_once(server: JudgeServer) -> None:
+    spec = JobSpec.model_validate({"input": "a", "report": "b", "log_format": "text"})
+    with pytest.raises(UsageError, match="sets input, report, which"):
+        await batchrank.rerank(ROWS, base_url=server.url, spec=spec)
+
+
+async def test_the_settings_that_count_requests_and_documents_are_followed(
+    server: JudgeServer,
+) -> None:
+    spec = SPEC.model_copy(update={"limit": 2, "top_k": 3})
+    ranked = await batchrank.rerank(ROWS, base_url=server.url, spec=spec)
+    assert [best(row) for row in ranked] == [expected("q1"), expected("q2")]
+    assert [len(row.ranking) for row in ranked] == [3, 3]
+
+
+async def test_errors_and_warnings_name_settings_not_flags(
+    server: JudgeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "batchrank")
+    said = []
+    for url, more in (
+        ("http://127.0.0.1:9", {}),
+        (server.url, {"model": "another"}),
+        (server.url, {"api_key_env": "BATCHRANK_NO_SUCH_KEY"}),
+        (server.url, {"strategy": "pairwise"}),
+        (server.url, {"max_failed": 0.0}),
+        (server.url, {"time_limit": "0s"}),
+        (server.url, {"gate_qrels": Path("/dev/null")}),
+    ):
+        spec = SPEC.model_copy(update=more)
+        with pytest.raises(BatchrankError) as raised:
+            await batchrank.rerank([*ROWS, {"query": {"qid": "x"}}], base_url=url, spec=spec)
+        said.append(str(raised.value))
+    assert "name another with base_url" in said[0]
+    said += [record.getMessage() for record in caplog.records]
+    assert [one for one in said if "--" in one] == []
+
+
+@pytest.mark.parametrize("name", JobSpec.model_fields)
+def test_every_flag_is_a_setting_in_python(name: str) -> None:
+    flag = f"--{name.replace('_', '-')}"
+    assert in_python(f"name another with {flag} X; `run {flag}`") == (
+        f"name another with {name} X; `run {name}`"
+    )
+    assert in_python("see --help and a--b") == "see --help and a--b"
+
+
+async def test_what_is_odd_about_requests_goes_to_the_log(
+    server: JudgeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await batchrank.rerank(
+        [ROWS[0], {"query": {"qid": "bare", "text": "who"}, "candidates": []}],
+        base_url=server.url,
+        spec=SPEC,
+    )
+    (said,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert said.startswith("1 query ('bare'): there are no candidates")
