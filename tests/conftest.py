@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -17,7 +18,7 @@ settings.load_profile("batchrank")
 ROOT = Path(__file__).parent.parent
 
 
-def missing(what: str, remedy: str) -> None:
+def missing(what: str, remedy: str) -> NoReturn:
     """Skip, with the reason, a test whose means are not there; fail where all are required."""
     reason = f"{what} is missing: {remedy}"
     if os.environ.get("REQUIRE_ALL") == "1":
@@ -25,11 +26,17 @@ def missing(what: str, remedy: str) -> None:
     pytest.skip(reason)
 
 
+def data_folder() -> Path | None:
+    """Where recorded answers and judged queries are that the project may not contain."""
+    folder = Path(os.environ.get("BATCHRANK_DATA", ROOT.parent / "shared" / "data"))
+    return folder if (folder / "cases.jsonl").is_file() else None
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder with recorded answers and judged queries that the project may not contain."""
-    folder = Path(os.environ.get("BATCHRANK_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "cases.jsonl").is_file():
+    """See `data_folder`; without it the test is skipped."""
+    folder = data_folder()
+    if folder is None:
         missing("the shared data", "set BATCHRANK_DATA to its folder")
     return folder
 

@@ -65,6 +65,7 @@ SNAPSHOT = Snapshot(
         EndpointState(
             *(GPU1, "well", 20, 16, 700, 3, 90_000, 4_500, 210.0),
             latencies=(0, 10, 290, 390, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+            rate=12.3,
         ),
         EndpointState(
             *(GPU2, "resting", 0, 0, 300, 40, 30_000, 1_500, 290.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -14,7 +15,7 @@ from batchrank.formats.sources.source import Source
 from batchrank.running.runner import Runner
 from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import read_status, status_path, write_status
-from batchrank.running.trace import Done, Trace
+from batchrank.running.trace import Done, PaceByServer, Trace
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery, Status
 from scripts.judge import JudgeServer
@@ -155,6 +156,18 @@ def test_rates_are_those_of_the_last_minute() -> None:
         calls = 10 * min(second, 120) + 2 * max(0, second - 120)
         rates = trace.add(Done(1000.0 + second, second, calls, 0, 0))
     assert (rates.queries, rates.calls) == (1.0, 2.0)
+
+
+def test_the_rate_of_a_server_is_that_of_its_last_minute_or_since_it_came() -> None:
+    pace = PaceByServer()
+    old, new = SNAPSHOT.endpoints
+    for second in range(1, 181):
+        states = [replace(old, answered=10 * min(second, 120))]
+        if second > 170:
+            states.append(replace(new, answered=4 * (second - 171)))
+        rates = [one.rate for one in pace.add(1000.0 + second, states)]
+    assert rates == [0.0, 4.0]
+    assert PaceByServer().add(0.0, [new])[0].rate == 0.0
 
 
 def test_a_trace_of_any_length_has_few_points_and_all_calls() -> None:

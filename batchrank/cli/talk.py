@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import Self
 
@@ -76,7 +77,7 @@ class Talk:
 
 
 def told(snapshot: Snapshot) -> str:
-    """One line: queries, windows, fallback rate, tokens a second, time left."""
+    """One line: queries, windows, fallback rate, tokens a second, servers, time left."""
     parts = [f"{snapshot.activity}: {snapshot.told}"]
     if (rate := snapshot.fallback_rate) is not None:
         parts.append(f"{counted(snapshot.windows.windows, 'window')}, {rate:.1%} fallback")
@@ -85,8 +86,16 @@ def told(snapshot: Snapshot) -> str:
         parts.append(f"{rates.prompt_tokens:,.0f}+{rates.completion_tokens:,.0f} tokens/s")
     if snapshot.capacity:
         parts.append(f"{snapshot.in_flight}/{snapshot.capacity} in flight")
+    if len(snapshot.endpoints) > 1:
+        parts.append(_servers(snapshot))
     if (left := snapshot.seconds_left) is not None:
         parts.append(f"{duration(left)} left")
     if (share := snapshot.share_by_deadline) is not None:
         parts.append(f"{share:.0%} by the deadline")
     return " · ".join(parts)
+
+
+def _servers(snapshot: Snapshot) -> str:
+    health = Counter(one.health for one in snapshot.endpoints)
+    bad = "".join(f", {health[kind]} {kind}" for kind in ("resting", "lost") if health[kind])
+    return f"{counted(health['well'], 'server')} well{bad}"

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
 from batchrank.backends.transport import Gate
 from batchrank.distributed.relay import Hello, Relay, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
-from batchrank.errors import BatchrankError, NoServerError, UnavailableError, UsageError
+from batchrank.errors import (
+    BatchrankError,
+    NoServerError,
+    StoppedError,
+    UnavailableError,
+    UsageError,
+)
 
 T = TypeVar("T")
+_LOST = (ConnectionError, ValueError)
+"""What Ray's client raises, beside errors of Ray, when its connection is gone for good."""
+_INSTALL = "pip install 'batchrank[ray]'"
 _LOOK_SECONDS = 1.0
 """Between two looks at who is in the cluster."""
 _KNOCK_SECONDS = 10.0
 _START_SECONDS = 60.0
 """What a worker may take to start: a process that imports batchrank."""
+_END_SECONDS = 5.0
+"""What a worker that was killed may take until Ray says so."""
 _CONCURRENCY = 10_000
 """Calls that a worker may hold; Ray's own limit is 1,000."""
 
@@ -64,13 +77,26 @@ async def ray_cluster(wish: Wish, gate: Gate) -> AsyncIterator[Cluster]:
 
 def _load() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # It would look for another cluster, or start one, where the connection to this one is lost.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     # What its C++ part would write on standard error past all that Python can do.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         import ray  # noqa: PLC0415 - seconds, and an extra
     except ImportError as error:
-        raise UsageError("engine ray needs Ray: pip install 'batchrank[ray]'") from error
+        raise UsageError(f"engine ray needs Ray: {_INSTALL}") from error
     return ray
+
+
+def _hush() -> None:
+    """Let Ray write nothing: not about dead nodes on standard output either, where data may go.
+
+    Its client logs whatever level was asked for. There is no option for either; where Ray calls
+    them otherwise one day, tests say so.
+    """
+    logging.getLogger("ray").handlers = [logging.NullHandler()]
+    worker: Any = import_module("ray._private.worker")
+    worker.print_to_stdstream = lambda *_, **__: None
 
 
 async def _knock(address: str) -> None:
@@ -102,8 +128,11 @@ def _join(ray: Any, address: str) -> None:
             logging_level="critical",
             namespace="batchrank",
         )
-    except (ConnectionError, RuntimeError, ValueError, ImportError) as error:
-        raise _nobody(address, " ".join(str(error).split())[:300].rstrip(".")) from error
+    except ImportError as error:
+        raise UsageError(f"{address} needs Ray's client: {_INSTALL}") from error
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise _nobody(address, _said(error)) from error
+    _hush()
 
 
 class Cluster:
@@ -162,9 +191,15 @@ class Cluster:
 
     def _alive(self) -> dict[str, str]:
         """The nodes by their number, and a name for each."""
+        if not self._ray.is_initialized():
+            raise StoppedError("the connection to the Ray cluster is lost")
+        try:
+            nodes = self._ray.nodes()
+        except (self._ray.exceptions.RayError, *_LOST) as error:
+            raise StoppedError(f"the Ray cluster is lost: {_said(error)}") from error
         return {
             node["NodeID"]: f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
-            for node in self._ray.nodes()
+            for node in nodes
             if node["Alive"]
         }
 
@@ -207,25 +242,53 @@ class _RayWorker:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray = ray
         self._actor = actor
+        self._expected: set[asyncio.Future[Any]] = set()
 
     async def hello(self) -> Hello:
-        return await self._told(self._actor.hello.remote())
+        with self._naming_losses():
+            return await self._told(self._actor.hello.remote())
 
     async def put(self, wanted: Sequence[Wanted]) -> None:
-        self._actor.put.remote(wanted)  # nobody waits: if it is lost `take` says so
+        with self._naming_losses():
+            self._actor.put.remote(wanted)  # nobody waits: if it is lost `take` says so
 
     async def take(self, process: int) -> Taken:
-        return await self._told(self._actor.take.remote(process))
+        with self._naming_losses():
+            return await self._told(self._actor.take.remote(process))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._ray.kill, self._actor)
+        with suppress(UnavailableError), self._naming_losses():
+            await asyncio.to_thread(self._ray.kill, self._actor)
+        if self._expected:
+            await asyncio.wait(self._expected, timeout=_END_SECONDS)
 
     async def _told(self, reference: Awaitable[T]) -> T:
+        told = asyncio.ensure_future(reference)
+        self._expected.add(told)
+        told.add_done_callback(self._came)
+        # Unlike `await told` this never cancels it, which Ray's client can't bear.
+        await asyncio.wait((told,))
+        return told.result()
+
+    def _came(self, told: asyncio.Future[Any]) -> None:
+        self._expected.discard(told)
+        if not told.cancelled():
+            told.exception()  # perhaps nobody waits for it any more
+
+    @contextmanager
+    def _naming_losses(self) -> Iterator[None]:
+        if not self._ray.is_initialized():  # it would raise any Exception
+            raise UnavailableError("the connection to the Ray cluster is lost", unreached=True)
         errors = self._ray.exceptions
         try:
-            return await reference
+            yield
         except errors.RayTaskError as error:
             raise error.cause from error
-        except errors.RayError as error:
-            said = " ".join(str(error).split())[:200]
-            raise UnavailableError(f"its worker is lost: {said}", unreached=True) from error
+        except (errors.RayError, *_LOST) as error:
+            raise UnavailableError(f"its worker is lost: {_said(error)}", unreached=True) from error
+
+
+def _said(error: Exception) -> str:
+    """The last line of what an error of Ray says: the cause, below a trace of where it happened."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[-1].split())[:200].rstrip(".")

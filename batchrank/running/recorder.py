@@ -21,7 +21,7 @@ from batchrank.running.snapshot import (
     WindowCount,
 )
 from batchrank.running.timekeeper import Timekeeper
-from batchrank.running.trace import Done, Trace
+from batchrank.running.trace import Done, PaceByServer, Trace
 from batchrank.serving.pool import Pool
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery
@@ -63,6 +63,7 @@ class Recorder:
         self._queries: Counter[QueryStatus] = Counter()
         self._recent: deque[_Noted] = deque(maxlen=_RECENT)
         self._trace = Trace(self.progress.started)
+        self._pace_by_server = PaceByServer()
 
     def finished(self, ranked: RankedQuery, seconds: float) -> None:
         """Count a query that this run has ranked."""
@@ -154,7 +155,9 @@ class Recorder:
             in_flight=progress.in_flight,
             capacity=progress.capacity,
             store_bytes=store_bytes,
-            endpoints=self.pool.states if self.pool is not None else (),
+            endpoints=self._pace_by_server.add(
+                progress.now, self.pool.states if self.pool is not None else ()
+            ),
             gates=self._gates(),
             recent=tuple(map(_drawn, self._recent)),
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from batchrank.running.snapshot import Rates
+from batchrank.serving.served import EndpointState
 
 _MINUTE = 60.0
 _MOST_POINTS = 120
@@ -30,6 +33,25 @@ class _Point(NamedTuple):
     calls: float
     used: float
     offered: float
+
+
+class PaceByServer:
+    """Keeps what each server had answered at the seconds of the last minute."""
+
+    def __init__(self) -> None:
+        self._recent: dict[str, deque[tuple[float, int]]] = {}
+
+    def add(self, now: float, states: Iterable[EndpointState]) -> tuple[EndpointState, ...]:
+        """Note the states of a second of a monotonic clock; they, each with its rate."""
+        return tuple(replace(state, rate=self._rate(now, state)) for state in states)
+
+    def _rate(self, now: float, state: EndpointState) -> float:
+        recent = self._recent.setdefault(state.url, deque())
+        recent.append((now, state.answered))
+        while len(recent) > 2 and now - recent[1][0] >= _MINUTE:
+            recent.popleft()
+        since, answered = recent[0]
+        return (state.answered - answered) / (now - since) if now > since else 0.0
 
 
 class Trace:

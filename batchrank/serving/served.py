@@ -56,3 +56,5 @@ class EndpointState:
     completion_tokens: int
     seconds: float
     latencies: tuple[int, ...]
+    rate: float = 0.0
+    """Answered calls a second, over the last minute, or since it came."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import signal
 import sqlite3
 from contextlib import ExitStack
@@ -30,6 +28,7 @@ from tests.cli.running import (
     windows,
     written,
 )
+from tests.dl19 import dl19
 from tests.evaluation.files import qrels
 
 GRID = """
@@ -380,18 +379,3 @@ def committed(store: Path) -> int:
     ((count,),) = connection.execute("SELECT count(*) FROM answers")
     connection.close()
     return int(count)
-
-
-def dl19(folder: Path) -> list[Row]:
-    """The judged queries of TREC DL 2019 with their BM25 candidates."""
-    with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
-        texts = {row["_id"]: row["text"] for row in map(json.loads, lines)}
-    found: dict[str, Row] = {}
-    for row in map(json.loads, (folder / "queries.jsonl").read_text().splitlines()):
-        query = {"qid": row["_id"], "text": row["text"]}
-        found[row["_id"]] = {"query": query, "candidates": []}
-    for line in (folder / "run.bm25.trec").read_text().splitlines():
-        qid, _, docid, _, _, _ = line.split()
-        candidate = {"docid": docid, "doc": {"text": texts[docid]}}
-        found[qid]["candidates"].append(candidate)
-    return list(found.values())

@@ -25,7 +25,7 @@ def test_away_from_a_terminal_it_tells_once_a_minute(
     assert len(lines) == 4  # after 60, 120, 180 and 240 s
     assert lines[0] == (
         "batchrank: ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
-        " · 16/20 in flight · 30 s left · 85% by the deadline"
+        " · 16/20 in flight · 1 server well, 1 resting · 30 s left · 85% by the deadline"
     )
 
 

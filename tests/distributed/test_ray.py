@@ -1,91 +1,61 @@
-"""A job on a Ray cluster gives what it gives on one machine, whatever becomes of nodes and driver.
-
-All nodes are on this machine, so the port of each node's own server is a variable of the node.
-"""
+"""A job on a Ray cluster gives what it gives on one machine, whatever nodes and driver suffer."""
 
 from __future__ import annotations
 
-import os
+import shutil
 import signal
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scripts.judge import JudgeServer
-from tests.cli.running import batchrank, judge, requests, serving, started, until, windows, written
-from tests.conftest import missing
+from batchrank.running.status import read_status
+from batchrank.version import __version__
+from scripts.judge import JudgeConfig, JudgeServer, Knowledge
+from tests.cli.running import (
+    batchrank,
+    knowledge,
+    requests,
+    serving,
+    started,
+    until,
+    windows,
+    written,
+)
+from tests.conftest import ROOT, data_folder
+from tests.distributed.cluster import FLYING, SLOTS, THERE, Nodes, nodes_that_know
+from tests.dl19 import dl19, knowledge_of_dl19
 
 ROWS = requests(queries=40, candidates=12)
+SMALL = ("--window-size", 6)
 WINDOWS = 120
 """Two segments and a merge a query."""
-SLOTS = 4
-FLYING = SLOTS + 1
-"""Calls that a node's server may hold at once."""
-QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 200,
-         "health_check_failure_threshold": 3}  # fmt: skip
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all
-
-
-class Nodes:
-    """A cluster, each node of which has a judge of its own."""
-
-    def __init__(self, cluster: Any, stack: ExitStack) -> None:
-        self._cluster = cluster
-        self._stack = stack
-        self._nodes: list[Any] = []
-        self.judges: list[JudgeServer] = []
-
-    @property
-    def address(self) -> str:
-        return str(self._cluster.address)
-
-    def add(self) -> JudgeServer:
-        """Another node, and its judge."""
-        server = self._stack.enter_context(
-            serving(judge(ROWS, call_seconds=0.2, slots=SLOTS, kind="llama.cpp"))
-        )
-        first: dict[str, object] = {"_system_config": QUICK, "include_dashboard": False}
-        if self._nodes:
-            # An address of its own: a driver takes the node at its own address for its home, and
-            # ends with it.
-            first = {"node_ip_address": f"127.0.0.{len(self._nodes) + 1}"}
-        node = self._cluster.add_node(
-            num_cpus=0,
-            object_store_memory=80_000_000,
-            env_vars={"JUDGE_PORT": server.url.rpartition(":")[2]},
-            **first,
-        )
-        self._nodes.append(node)
-        self.judges.append(server)
-        return server
-
-    def kill(self, server: JudgeServer) -> None:
-        """End the node of a judge as a power cut does."""
-        node = self._nodes[self.judges.index(server)]
-        self._cluster.remove_node(node, allow_graceful=False)
-
-    def asked(self) -> Counter[str]:
-        """How often each window was asked, by all judges together."""
-        return Counter(body for server in self.judges for body in windows(server))
+DL19 = 43 * 6
+"""The windows of its queries."""
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one cluster for all
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),  # logs of Ray's own
+]
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
-    try:
-        from ray.cluster_utils import Cluster
-    except ImportError:
-        missing("Ray", "pip install ray")
-    with ExitStack() as stack:
-        cluster = Cluster()
-        stack.callback(cluster.shutdown)
-        found = Nodes(cluster, stack)
-        for _ in range(2):
-            found.add()
+def known(tmp_path_factory: pytest.TempPathFactory) -> Knowledge:
+    rows = knowledge(ROWS)
+    if (data := data_folder()) is None:
+        return rows
+    more = knowledge_of_dl19(data / "dl19", tmp_path_factory.mktemp("dl19") / "dl19.jsonl")
+    return Knowledge(
+        {**rows.documents, **more.documents},
+        {**rows.queries, **more.queries},
+        {**rows.gains, **more.gains},
+    )
+
+
+@pytest.fixture(scope="module")
+def nodes(known: Knowledge) -> Iterator[Nodes]:
+    with nodes_that_know(known) as found:
         yield found
 
 
@@ -94,79 +64,180 @@ def source(tmp_path: Path) -> Path:
     return written(tmp_path / "in.jsonl", ROWS)
 
 
-def job(nodes: Nodes, source: Path, *more: object) -> tuple[object, ...]:
-    where = ("--engine", "ray", "--ray-address", nodes.address)
-    there = ("--base-url", "http://127.0.0.1:${JUDGE_PORT}/v1")
-    store = source.parent / "store.sqlite"
-    return ("run", source, "--store", store, "--window-size", 6, *where, *there, *more)
+def job(nodes: Nodes, source: Path, *more: object, address: str = "") -> tuple[object, ...]:
+    where = ("--engine", "ray", "--ray-address", address or nodes.address, "--base-url", THERE)
+    return ("run", source, "--store", source.parent / "store.sqlite", *where, *more)
 
 
-@pytest.fixture
-def expected(source: Path) -> bytes:
-    """The output on one machine."""
-    with serving(judge(ROWS, kind="llama.cpp", slots=SLOTS)) as server:
+def on_one_machine(known: Knowledge, source: Path, *more: object) -> bytes:
+    """The output without Ray, by a server that answers at once."""
+    with serving(JudgeServer(JudgeConfig(kind="llama.cpp", slots=SLOTS), known)) as server:
         target = source.parent / "local.jsonl"
         where = ("--store", source.parent / "local.sqlite", "--base-url", server.url)
-        found = batchrank("run", source, "-o", target, "--window-size", 6, *where)
+        found = batchrank("run", source, "-o", target, *where, *more)
         assert found.code == 0, found.err
     return target.read_bytes()
 
 
+@pytest.fixture
+def expected(known: Knowledge, source: Path) -> bytes:
+    return on_one_machine(known, source, *SMALL)
+
+
 def test_a_cluster_that_is_not_there_is_said_at_once(nodes: Nodes, source: Path) -> None:
-    arguments = job(nodes, source)
-    found = batchrank(*("127.0.0.1:1" if one == nodes.address else one for one in arguments))
-    assert found.code == 4
-    assert "no Ray cluster can be joined at 127.0.0.1:1" in found.err
-    assert len(found.err.splitlines()) == 1
+    for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
+        found = batchrank(*job(nodes, source, address=address))
+        assert found.code == 4
+        assert f"no Ray cluster can be joined at {address}" in found.err
+        assert len(found.err.splitlines()) == 1
 
 
-def test_the_output_is_that_of_one_machine(nodes: Nodes, source: Path, expected: bytes) -> None:
-    before = nodes.asked().total()
-    found = batchrank(*job(nodes, source, "--workers-per-node", 2))
-    assert found.code == 0, found.err
-    assert "warning" not in found.err
+@pytest.mark.parametrize("address_of", [lambda it: it.address, lambda it: it.client_address])
+def test_the_output_is_that_of_one_machine(
+    nodes: Nodes, source: Path, expected: bytes, address_of: Callable[[Nodes], str]
+) -> None:
+    before = nodes.asked()
+    more = (*SMALL, "--workers-per-node", 2)
+    with started(*job(nodes, source, *more, address=address_of(nodes)), cwd=source.parent) as run:
+        out, told = run.communicate(timeout=60)
+    assert run.returncode == 0, told
+    assert "warning" not in told
+    assert "rror" not in told.replace("0 error", "")
+    assert out == ""
     assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
-    assert nodes.asked().total() - before == WINDOWS
+    assert (nodes.asked() - before).total() == WINDOWS
     assert all(windows(server) for server in nodes.judges)
 
 
 def test_nodes_may_die_and_come_and_nothing_is_lost(
-    nodes: Nodes, source: Path, expected: bytes
+    nodes: Nodes, known: Knowledge, shared_data: Path, tmp_path: Path
 ) -> None:
+    source = written(tmp_path / "dl19.jsonl", dl19(shared_data / "dl19"))
+    expected = on_one_machine(known, source)
     before = nodes.asked()
     doomed = nodes.judges[1]
     had = len(windows(doomed))
-    process = started(*job(nodes, source), cwd=source.parent)
-    with process:
-        until(lambda: len(windows(doomed)) - had >= 6)
+    figures = tmp_path / "figures.prom"
+    with started(*job(nodes, source, "--metrics-textfile", figures), cwd=tmp_path) as process:
+        until(lambda: len(windows(doomed)) - had >= 20)
         nodes.kill(doomed)
         latest = nodes.add()
-        _, told = process.communicate(timeout=60)
+        out, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
+    assert out == ""  # where rankings may go, and Ray would tell of the node
     assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
-    assert windows(latest), told
     assert "has joined" in told
+    assert len(windows(latest)) > FLYING, told
     asked = nodes.asked() - before
-    assert len(asked) == WINDOWS
-    assert asked.total() - WINDOWS <= FLYING
+    assert len(asked) == DL19
+    # Only what the node held that died: its answers were not committed.
+    again = {body for body, count in asked.items() if count > 1}
+    assert asked.total() - DL19 == len(again) <= FLYING
+    assert again <= set(windows(doomed)[had:])
+    check_what_is_told_by_node(tmp_path / "store.sqlite", figures, doomed, latest)
 
 
-def test_a_driver_that_is_stopped_or_killed_is_resumed_by_the_same_command(
-    nodes: Nodes, source: Path, expected: bytes
+def check_what_is_told_by_node(
+    store: Path, figures: Path, doomed: JudgeServer, latest: JudgeServer
+) -> None:
+    """See that the status file, which all views show, and the metrics tell nodes apart."""
+    snapshot = read_status(store)
+    assert snapshot is not None
+    by_node = {one.url.partition(" on ")[0]: one for one in snapshot.endpoints}
+    assert len(by_node) == 3
+    assert by_node[doomed.url].health == "lost"
+    assert by_node[latest.url].health == "well"
+    assert by_node[latest.url].answered == len(windows(latest))
+    assert by_node[latest.url].rate > 0
+    lines = figures.read_text().splitlines()
+    for server, up in ((doomed, "0.0"), (latest, "1.0")):
+        (line,) = (
+            line
+            for line in lines
+            if line.startswith("batchrank_endpoint_up{") and f'"{server.url} on 127.0.0.' in line
+        )
+        assert line.endswith(f" {up}")
+
+
+def test_a_job_that_is_stopped_in_any_way_goes_on_by_the_same_command(
+    nodes: Nodes, source: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = nodes.asked()
-    with started(*job(nodes, source), cwd=source.parent) as stopped:
-        until(lambda: (nodes.asked() - before).total() >= WINDOWS // 4)
+
+    def done(share: float) -> bool:
+        return (nodes.asked() - before).total() >= share * WINDOWS
+
+    same = job(nodes, source, *SMALL)
+    with monkeypatch.context() as patched:
+        # A day passes as soon as a fifth is done.
+        patched.setattr(
+            "batchrank.spec.deadline.monotonic", lambda: time.monotonic() + 86_400 * done(0.2)
+        )
+        soon = datetime.now().astimezone() + timedelta(hours=6)
+        found = batchrank(*same, "--deadline", f"{soon:%H:%M}")
+    assert found.code == 75, found.err
+    assert "is not enough for another query" in found.err
+    with started(*same, cwd=source.parent) as stopped:
+        until(lambda: done(0.6))
         stopped.send_signal(signal.SIGTERM)
         _, told = stopped.communicate(timeout=60)
     assert stopped.returncode == 75, told
     assert max((nodes.asked() - before).values()) == 1
-    with started(*job(nodes, source), cwd=source.parent) as killed:
-        until(lambda: (nodes.asked() - before).total() >= WINDOWS // 2)
+    with started(*same, cwd=source.parent) as killed:
+        until(lambda: done(0.8))
         killed.kill()
-    found = batchrank(*job(nodes, source))
+    # The first stage's best are the only ones that are any good: no ranking can be as good.
+    judged = source.with_name("first.qrels")
+    judged.write_text("".join(f"q{number} 0 q{number}-d1 1\n" for number in range(1, 41)))
+    gated = batchrank(*same, "--gate-qrels", judged)
+    assert gated.code == 3, gated.err
+    assert source.with_name("in.ranked.jsonl.rejected").read_bytes() == expected
+    found = batchrank(*same)
     assert found.code == 0, found.err
     assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
     asked = nodes.asked() - before
     assert len(asked) == WINDOWS
+    # All but what was on its way when the driver was killed was asked once.
     assert asked.total() - WINDOWS <= len(nodes.judges) * FLYING
+
+
+def test_a_node_with_another_batchrank_or_none_is_left_out(nodes: Nodes, source: Path) -> None:
+    other, none = source.parent / "other", source.parent / "none"
+    package = "batchrank"
+    shutil.copytree(ROOT / package, other / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (other / package / "version.py").write_text('__version__ = "0.0.1"\n')
+    none.mkdir()
+    (none / f"{package}.py").write_text("raise ModuleNotFoundError(\"No module 'batchrank'\")\n")
+    servers = [nodes.add(PYTHONPATH=str(folder)) for folder in (other, none)]
+    # A process of its own: a driver's workers search its own path for packages first.
+    with started(*job(nodes, source, *SMALL, "--limit", 2), cwd=source.parent) as process:
+        _, told = process.communicate(timeout=60)
+    for server in servers:
+        nodes.kill(server)
+    assert process.returncode == 0, told
+    assert f"it has batchrank 0.0.1 and this machine {__version__}: install the same" in told
+    assert "its worker is lost: ModuleNotFoundError: No module 'batchrank'" in told
+    assert not any(windows(server) for server in servers)
+
+
+def test_a_cluster_that_is_lost_stops_the_job_which_goes_on_later(
+    nodes: Nodes, source: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last test, since it ends the cluster."""
+    monkeypatch.setenv("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "1")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # where Ray would look for another
+    before = nodes.asked().total()
+    same = job(nodes, source, *SMALL, address=nodes.client_address)
+    with started(*same, cwd=source.parent) as process:
+        until(lambda: nodes.asked().total() - before >= WINDOWS // 4)
+        nodes.kill(nodes.judges[0])
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 75, told
+    assert "the connection to the Ray cluster is lost" in told
+    assert "Traceback" not in told
+    with serving(JudgeServer(JudgeConfig(kind="llama.cpp", slots=SLOTS), nodes.known)) as server:
+        store = source.parent / "store.sqlite"
+        found = batchrank("run", source, "--store", store, *SMALL, "--base-url", server.url)
+        assert found.code == 0, found.err
+        assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
+        assert len(windows(server)) < WINDOWS

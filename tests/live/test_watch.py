@@ -73,7 +73,7 @@ def test_lines_until_the_end(watched: Watched) -> None:
     assert said.out.decode().splitlines() == [
         "starting",  # the status file still tells the end of the run before
         "ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
-        " · 16/20 in flight · 30 s left · 85% by the deadline",
+        " · 16/20 in flight · 1 server well, 1 resting · 30 s left · 85% by the deadline",
         "ended with exit code 75 after 1 min 0 s; SIGTERM\\x1b[31m",
     ]
 
@@ -126,6 +126,7 @@ def test_a_board_shows_all_of_a_run() -> None:
         "16.7 calls/s",
         "16 of 20 in flight",
         f"{GPU1}",
+        "12.3",
         "resting",
         "max_fallback 5.0% of 5.0% passed so far",
         "q2  why is the sky blue",

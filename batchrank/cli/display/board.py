@@ -96,13 +96,14 @@ def _servers(now: Snapshot) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("server")
     table.add_column("health")
-    for name in ("in flight", "answered", "failed", "mean"):
+    for name in ("in flight", "calls/s", "answered", "failed", "mean"):
         table.add_column(name, justify="right")
     for one in now.endpoints:
         table.add_row(
             Text(one_line(one.url)),
             Text(one.health, style=_STYLES[one.health]),
             f"{one.in_flight} of {one.limit}",
+            f"{one.rate:,.1f}",
             f"{one.answered:,}",
             f"{one.failed:,}",
             duration(one.seconds / one.answered) if one.answered else "–",

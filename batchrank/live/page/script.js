@@ -188,11 +188,12 @@ function showServers(now) {
     return made("tr", {}, made("td", {}, one.url),
       made("td", {}, made("span", { class: "health", "data-kind": HEALTH[one.health] }, one.health)),
       number("in flight", `${count(one.in_flight)} of ${count(one.limit)}`),
+      number("calls/s", one.rate.toFixed(1)),
       number("answered", count(one.answered)), number("failed", count(one.failed)),
       number("mean", one.answered ? duration(one.seconds / one.answered) : "–"));
   });
   at("servers").replaceChildren(...(rows.length ? rows
-    : [made("tr", {}, made("td", { colspan: 6, class: "quiet" }, "None is asked yet."))]));
+    : [made("tr", {}, made("td", { colspan: 7, class: "quiet" }, "None is asked yet."))]));
 }
 
 function moves(query) {
