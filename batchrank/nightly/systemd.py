@@ -14,6 +14,9 @@ _AGAIN_SECONDS = 300
 """Long enough for a model server to be restarted, or a full disk to be seen to."""
 _STOP_SECONDS = 60
 """More than the 25 s for which a clean stop waits for calls in flight."""
+_LONGEST_NAME = 255
+_NAME = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.-")
+"""What stands for itself in a unit's name; `@` does too, and would make it an instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,20 @@ def systemd_units(spec: JobSpec, job: Path, folder: Path, program: Sequence[str]
     for name in (str(job), str(folder), *program):
         if not name.isprintable():
             raise UsageError(f"{quoted(name)} has a character in it that no systemd unit can hold")
-    command = " ".join(_quoted(part) for part in (*program, "run", "--job", str(job)))
+    if set(program[0]) & set("\"'\\"):
+        raise UsageError(
+            "systemd starts no program with a quote or a backslash in its path: "
+            f"{quoted(program[0])}"
+        )
+    arguments = (*program[1:], "run", "--job", str(job))
+    # The program is no place for variables, so that its dollar signs stand for themselves.
+    words = (_quoted(program[0]), *(_quoted(word.replace("$", "$$")) for word in arguments))
+    command = " ".join(words)
     return Units(
-        name=f"batchrank-{job.stem}",
+        name=_unit_name(f"batchrank-{job.stem}"),
         service=_SERVICE.format(
             job=_escaped(str(job)),
-            folder=_escaped(str(folder)),
+            folder=_escaped(_path(folder)),
             command=command,
             short_nights=_SHORT_NIGHTS if _may_be_short(spec) else _NO_SHORT_NIGHTS,
             again=_AGAIN_SECONDS,
@@ -59,19 +70,35 @@ def _may_be_short(spec: JobSpec) -> bool:
     return spec.deadline is not None or spec.time_limit is not None
 
 
+def _unit_name(text: str) -> str:
+    """A unit's name without its suffix, as `systemd-escape --mangle` makes it of a text."""
+    name = "".join(chr(byte) if byte in _NAME else f"\\x{byte:02x}" for byte in text.encode())
+    if len(name) + len(".service") > _LONGEST_NAME:
+        raise UsageError(
+            "the job spec's name is too long for a systemd unit: give it a shorter one"
+        )
+    return name
+
+
 def _escaped(text: str) -> str:
     """Per cent signs are specifiers in a unit."""
     return text.replace("%", "%%")
 
 
+def _path(folder: Path) -> str:
+    """A folder where it is all of a line: space at its end is stripped, a backslash goes on."""
+    path = str(folder)
+    return f"{path}/" if path.endswith((" ", "\\")) else path
+
+
 def _quoted(word: str) -> str:
-    escaped = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
-    return f'"{escaped}"' if escaped != word or not word or set(word) & set(" \t'") else word
+    escaped = _escaped(word).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if escaped != word or not word or set(word) & set(" '$;") else word
 
 
 _SERVICE = """\
 [Unit]
-Description=batchrank: {job}
+Description=batchrank ({job})
 Wants=network-online.target
 After=network-online.target
 # Name a unit of your own here that tells somebody:
@@ -108,7 +135,7 @@ _NO_SHORT_NIGHTS = """\
 
 _TIMER = """\
 [Unit]
-Description=batchrank: {job}, every night
+Description=batchrank ({job}), every night
 
 [Timer]
 OnCalendar=*-*-* {at}:00

@@ -11,12 +11,12 @@ _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"
 _LONGEST_SECONDS = 3650 * 86_400.0
 
 
-def parse_clock(text: str) -> time:
-    """Read a time of day such as `06:00`, local; UsageError for anything else."""
+def parse_clock(text: str, what: str = "deadline") -> time:
+    """Read a time of day such as `06:00`, local; UsageError names `what` it is where it is none."""
     try:
         return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day
     except ValueError:
-        raise UsageError(f"deadline {text!r} is no time of day: write it like 06:00") from None
+        raise UsageError(f"{what} {text!r} is no time of day: write it like 06:00") from None
 
 
 def parse_duration(text: str) -> float:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -43,26 +44,79 @@ def values(unit: str, directive: str) -> list[str]:
     return re.findall(rf"^{directive}=(.*)$", unit, re.MULTILINE)
 
 
-def test_systemd_accepts_them(job: Path) -> None:
+def verified(folder: Path, units: Sequence[Path]) -> subprocess.CompletedProcess[str]:
+    """What systemd says of units in a folder."""
     if shutil.which("systemd-analyze") is None:
         missing("systemd-analyze", "apt-get install systemd")
-    assert made(job, "--at", "23:30").code == 0
-    units = sorted(job.parent.glob("*.service")) + sorted(job.parent.glob("*.timer"))
-    assert [unit.name for unit in units] == [
-        "batchrank-the night 100%.service",
-        "batchrank-the night 100%.timer",
-    ]
-    # A unit's file name has no spaces; what is in it does.
-    plain = [unit.rename(unit.with_name(f"night{unit.suffix}")) for unit in units]
-    verified = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *map(str, plain)],
-        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{job.parent}:"},
+    return subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *map(str, units)],
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert not [line for line in verified.stderr.splitlines() if "night." in line]
-    assert verified.returncode == 0, verified.stderr
+
+
+def test_systemd_accepts_them(job: Path) -> None:
+    ended = made(job, "--at", "23:30")
+    assert ended.code == 0
+    units = sorted(job.parent.glob("*.service")) + sorted(job.parent.glob("*.timer"))
+    assert [unit.name for unit in units] == [
+        r"batchrank-the\x20night\x20100\x25.service",
+        r"batchrank-the\x20night\x20100\x25.timer",
+    ]
+    assert r"enable --now 'batchrank-the\x20night\x20100\x25.timer'" in ended.out.decode()
+    said = verified(job.parent, units)
+    assert not [line for line in said.stderr.splitlines() if "batchrank-" in line]
+    assert said.returncode == 0, said.stderr
+
+
+ODD = [" ", "%h", "%%", "$HOME", "$$", ";", "#", "é猫", "@", "~+,", "&|*?", "[x]", "=", "`", "-"]
+ODDER = [*ODD, "'", '"', "\\", "\\x20"]
+
+
+def test_odd_names_mean_themselves(tmp_path: Path) -> None:
+    """Each of many units starts a program that is there only if its name was understood."""
+    units = []
+    for number, (in_program, odd) in enumerate(zip([*ODD, *["plain"] * 4], ODDER, strict=True)):
+        program = tmp_path / f"a{in_program}b" / "batchrank"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        spec = load_spec(None, {"input": "a.jsonl"})
+        job = tmp_path / f"{number}x{odd}"
+        made = systemd_units(spec, job, tmp_path / f"w{odd}", [str(program)], "22:00")
+        for name, text in made.files.items():
+            units.append(tmp_path / name)
+            units[-1].write_text(text)
+        (folder,) = values(made.service, "WorkingDirectory")
+        assert folder.replace("%%", "%").rstrip("/") == str(tmp_path / f"w{odd}")
+    said = verified(tmp_path, units)
+    assert not [line for line in said.stderr.splitlines() if "batchrank-" in line]
+    assert said.returncode == 0, said.stderr
+
+
+@pytest.mark.parametrize("odd", ["a b", "é猫", "100%", "a/b", "x'y", "+~,;$"])
+def test_names_are_escaped_as_systemd_does(odd: str) -> None:
+    if shutil.which("systemd-escape") is None:
+        missing("systemd-escape", "apt-get install systemd")
+    job = Path("/srv") / f"{odd}.toml"
+    made = systemd_units(load_spec(None, {}), job, Path("/srv"), ["/bin/true"], "22:00")
+    mangled = ["systemd-escape", "--mangle", "--", f"batchrank-{job.stem}.service"]
+    escaped = subprocess.run(mangled, capture_output=True, text=True, check=True)
+    assert f"{made.name}.service" == escaped.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "complaint"),
+    [
+        ("é" * 80, "/bin/true", "too long for a systemd unit"),
+        *(("n", f"/srv/it{odd}s/batchrank", "starts no program with") for odd in "'\"\\"),
+    ],
+)
+def test_what_systemd_can_not_start_is_refused(name: str, program: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        systemd_units(load_spec(None, {}), Path(f"/{name}"), Path("/srv"), [program], "22:00")
 
 
 def test_the_same_command_is_run_in_the_same_folder(job: Path) -> None:
@@ -112,7 +166,8 @@ def test_files_that_are_there_stay(job: Path) -> None:
     ("text", "at", "complaint"),
     [
         ('store = "s.sqlite"', "22:00", "no input"),
-        ('input = "a.jsonl"', "22", "no time of day"),
+        ('input = "a.jsonl"', "22", "--at '22' is no time of day"),
+        ('input = "a.jsonl"', "25:00", "--at '25:00' is no time of day"),
         ("window = 3", "22:00", "unknown key"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ def systemd_unit(
     """
     spec = load_spec(job, {})
     input_of(spec)
-    clock = parse_clock(at)
+    clock = parse_clock(at, "--at")
     units = systemd_units(spec, job.absolute(), Path.cwd(), _program(), f"{clock:%H:%M}")
     if folder is None:
         for name, text in units.files.items():
@@ -45,7 +46,9 @@ def systemd_unit(
         return
     for name, text in units.files.items():
         _write(folder / name, text)
-    typer.echo(f"systemctl daemon-reload && systemctl enable --now {printable(units.name)}.timer")
+    typer.echo(
+        f"systemctl daemon-reload && systemctl enable --now {shlex.quote(f'{units.name}.timer')}"
+    )
 
 
 def _program() -> Sequence[str]:
