@@ -8,7 +8,7 @@
     │   └── StoreInUseError        exit 1, another runner holds it
     ├── DiskError                  exit 1, the output can't be written
     ├── FilesError                 exit 1, no more files may be opened
-    ├── TargetError                exit 1, the place to publish to is unreachable or too full
+    ├── TargetError                exit 1, the place of cache entries is away, full or unreadable
     ├── NoServerError              exit 4, no usable model server at the start
     │   └── UnfitServerError       exit 4, one that is there can't do what this job asks of it
     ├── StoppedError               exit 75, stopped early and resumable
@@ -102,7 +102,7 @@ class FilesError(BatchrankError):
 
 
 class TargetError(BatchrankError):
-    """The place to publish to can't be used now; what it holds for readers is untouched."""
+    """The place to publish to can't be used now, or not be read; what it holds is untouched."""
 
 
 class NoServerError(BatchrankError):

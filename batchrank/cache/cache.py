@@ -45,9 +45,9 @@ class Cache:
     async def get(self, query: str, candidates: Sequence[str] | None = None) -> Found:
         """The stored order of a query's documents, limited to `candidates` where they are given.
 
-        Candidates that the entry does not have follow in the order given. Raises redis.RedisError
-        or sqlite3.Error where the cache can't be read, and ValueError where its keys include the
-        candidates and none are given.
+        Candidates that the entry does not have follow in the order given. Raises
+        batchrank.errors.TargetError where the cache can't be read, whatever the reason, and
+        ValueError where its keys include the candidates and none are given.
         """
         lookup = look_up(query, candidates, self._scheme)
         try:

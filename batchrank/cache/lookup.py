@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from batchrank.entries import Scheme, entry_key, stored_docids
+from batchrank.errors import TargetError
 
 
 class CacheStatus(StrEnum):
@@ -51,20 +52,30 @@ Returns the answer, and how keys are made there.
 def look_up(query: str, candidates: Sequence[str] | None, scheme: Scheme) -> Lookup:
     """Find an entry, by keys as `scheme` makes them, or else as the current generation does.
 
-    Raises ValueError where its keys include the candidates and none are given, and where what is
-    found is no entry.
+    Raises ValueError where its keys include the candidates and none are given, and TargetError
+    where what is found is not what batchrank writes.
     """
     while True:
         reply = yield entry_key(query, candidates, scheme)
         if reply is None:
             return Found(CacheStatus.MISS, _unique(candidates or ()), None), scheme
-        current = Scheme.parse(reply.scheme)
+        try:
+            current = Scheme.parse(reply.scheme)
+        except ValueError as error:
+            raise TargetError(
+                f"the cache's keys are made in a way that is not known here ({reply.scheme!r}): "
+                "update batchrank, or publish again"
+            ) from error
         if current == scheme:
             break
         scheme = current
     if reply.value is None:
         return Found(CacheStatus.MISS, _unique(candidates or ()), reply.generation), scheme
-    return ordered(stored_docids(reply.value), candidates, reply.generation), scheme
+    try:
+        stored = stored_docids(reply.value)
+    except ValueError as error:
+        raise TargetError(f"the cache holds something else than an entry: {error}") from error
+    return ordered(stored, candidates, reply.generation), scheme
 
 
 def ordered(stored: Sequence[str], candidates: Sequence[str] | None, generation: int) -> Found:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
 from batchrank.entries import Scheme
-from batchrank.errors import DiskError, UsageError
+from batchrank.errors import DiskError, StoppedError, UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.wording import quoted
-from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
+from batchrank.publishing.target import (
+    TOOK_OVER,
+    Begun,
+    Coverage,
+    Entry,
+    Generation,
+    Header,
+    Plan,
+    Room,
+)
 
 _ROW_BYTES = 120
 
@@ -58,6 +69,7 @@ class FileTarget:
         self._keys: set[bytes] = set()
         self._file: AtomicFile | None = None
         self._writer: Writer | None = None
+        self._before: Generation | None = None
 
     async def current(self) -> Generation | None:
         """See `Target`."""
@@ -74,7 +86,7 @@ class FileTarget:
     async def begin(self, header: Header) -> Begun:
         """See `Target`; always from the beginning."""
         now = self._now()
-        current = await self.current()
+        self._before = current = await self.current()
         number = current.number + 1 if current else 1
         named = {
             "identity": header.identity,
@@ -162,9 +174,12 @@ class FileTarget:
         assert self._file is not None
         assert self._writer is not None
         self._writer.close()
-        self._keep_old()
-        self._file.__exit__(None, None, None)
-        self._file = None
+        with _alone_in(self._path.parent):
+            if self._generation(self._path) != self._before:
+                raise StoppedError(f"{self.name}: {TOOK_OVER}")
+            self._keep_old()
+            self._file.__exit__(None, None, None)
+            self._file = None
 
     def _keep_old(self) -> None:
         """Give the old file a second name, until the new one takes its first."""
@@ -195,3 +210,15 @@ class FileTarget:
 
     def _older(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other publications from replacing a file there."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

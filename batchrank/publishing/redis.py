@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from redis import exceptions
 from redis.asyncio import Redis
@@ -14,12 +15,23 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 from redis.driver_info import DriverInfo
 
+from batchrank.cache.redis import shown
 from batchrank.entries import Scheme
-from batchrank.errors import TargetError, UsageError
+from batchrank.errors import StoppedError, TargetError, UsageError
+from batchrank.formats.wording import quoted
 from batchrank.publishing import scripts
 from batchrank.publishing.memory import Memory, entry_bytes, refusal
 from batchrank.publishing.redis_errors import meaning
-from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
+from batchrank.publishing.target import (
+    TOOK_OVER,
+    Begun,
+    Coverage,
+    Entry,
+    Generation,
+    Header,
+    Plan,
+    Room,
+)
 
 _DATABASE = re.compile(r"/?\d*")
 _DRIVER = DriverInfo()
@@ -38,8 +50,9 @@ class RedisTarget:
     """See `Target`. `namespace` is what all its keys begin with."""
 
     def __init__(self, url: str, namespace: str, password: str | None) -> None:
-        self.name = _shown(url)
+        self.name = shown(url)
         self._namespace = namespace
+        _check_authority(url)
         try:
             self._client: Redis = Redis.from_url(
                 url,
@@ -51,7 +64,13 @@ class RedisTarget:
             )
             # Tells what redis-py would say of the URL only when it connects.
             self._client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
-        except (ValueError, TypeError) as error:
+        except TypeError as error:
+            unknown = str(error).rpartition(" ")[2]
+            raise UsageError(
+                f"target {self.name}: redis-py knows no setting {unknown}, which the URL has "
+                "behind its ?"
+            ) from error
+        except ValueError as error:
             raise UsageError(
                 f"target {self.name}: {error}; write redis://HOST:PORT/DB, and what is odd in a "
                 "password per cent-encoded, or the password with --password-env"
@@ -109,6 +128,8 @@ class RedisTarget:
             )
         self._begun = Begun(int(number), int(began) / 1000, int(position), int(written))
         self._position = self._begun.position
+        # From here on no other can switch; until here one may have.
+        await self.current()
         return self._begun
 
     async def write(self, entries: Sequence[Entry], position: int) -> int:
@@ -140,6 +161,8 @@ class RedisTarget:
         """See `Target`; refuses where entries were evicted meanwhile, or lost in a restart."""
         with self._errors():
             info = await self._client.hgetall(self._key("info", self._number))
+            if not info:
+                raise StoppedError(f"{self.name}: {TOOK_OVER}")
             entries = int(info[b"written"]) + int(info[b"carried"])
             # While a server runs and evicts nothing, what it has taken is there.
             if _text(info[b"server"]) != await self._server():
@@ -261,10 +284,15 @@ class RedisTarget:
             raise meaning(error, self.name, has_begun=self._begun is not None) from error
 
 
-def _shown(url: str) -> str:
-    """A URL without user and password, also where these should have been encoded."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+def _check_authority(url: str) -> None:
+    """Raise UsageError where the file of a CA that a URL names holds no certificate."""
+    for name in parse_qs(urlsplit(url).query).get("ssl_ca_certs", ()):
+        try:
+            ssl.create_default_context(cafile=name)
+        except OSError as error:
+            raise UsageError(
+                f"ssl_ca_certs {quoted(name)} is no file of certificates in PEM ({error})"
+            ) from error
 
 
 def _text(raw: bytes | str) -> str:

@@ -6,6 +6,7 @@ from redis import exceptions
 
 from batchrank.errors import StoppedError, TargetError, UsageError
 from batchrank.publishing.scripts import TAKEN
+from batchrank.publishing.target import TOOK_OVER
 
 _GO_ON = "run the same command again: it goes on where it stopped"
 
@@ -47,7 +48,7 @@ def meaning(
             found = TargetError(f"{name} can't be reached ({said})")
         found.retryable = True
     elif TAKEN in said:
-        found = StoppedError(f"{name}: another publication took over; readers keep what they have")
+        found = StoppedError(f"{name}: {TOOK_OVER}")
     elif said.startswith("MISCONF"):
         found = StoppedError(f"{name} refuses writes ({said}); mend it, and {_GO_ON}")
     else:

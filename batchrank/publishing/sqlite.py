@@ -14,7 +14,16 @@ import aiosqlite
 from batchrank.entries import FORMAT, SQLITE_APPLICATION_ID, Scheme
 from batchrank.errors import StoppedError, TargetError, UsageError
 from batchrank.formats.wording import quoted
-from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Room
+from batchrank.publishing.target import (
+    TOOK_OVER,
+    Begun,
+    Coverage,
+    Entry,
+    Generation,
+    Header,
+    Plan,
+    Room,
+)
 
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -84,13 +93,14 @@ class SqliteTarget:
             if rows:
                 begun = Begun(*rows[0])
             else:
+                began = self._now()
                 await self._drop(db, "state = 'next'")
                 cursor = await db.execute(
                     "INSERT INTO generations VALUES (NULL, 'next', ?, ?, ?, ?, -1, 0, NULL)",
-                    (header.identity, str(header.scheme), header.source, self._now()),
+                    (header.identity, str(header.scheme), header.source, began),
                 )
                 assert cursor.lastrowid is not None
-                begun = Begun(cursor.lastrowid, self._now())
+                begun = Begun(cursor.lastrowid, began)
         self._next, self._position = begun.number, begun.position
         return begun
 
@@ -98,14 +108,12 @@ class SqliteTarget:
         """See `Target`."""
         rows = [(self._next, key, value.decode(), expires) for key, value, expires in entries]
         async with self._changing() as db:
+            await self._see_that_it_is_ours()
             cursor = await db.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?)", rows)
-            changed = await db.execute(
-                "UPDATE generations SET position = ?, written = written + ? "
-                "WHERE id = ? AND state = 'next' AND position = ?",
-                (position, cursor.rowcount, self._next, self._position),
+            await db.execute(
+                "UPDATE generations SET position = ?, written = written + ? WHERE id = ?",
+                (position, cursor.rowcount, self._next),
             )
-            if changed.rowcount != 1:
-                raise StoppedError(f"{self.name}: another publication took over")
         self._position = position
         rows = await self._select("SELECT written FROM generations WHERE id = ?", (self._next,))
         return int(rows[0][0])
@@ -114,6 +122,7 @@ class SqliteTarget:
         """See `Target`."""
         now = self._now()
         async with self._changing() as db:
+            await self._see_that_it_is_ours()
             found = await self._select(
                 "SELECT key FROM entries WHERE generation = "  # noqa: S608 - fixed
                 "(SELECT id FROM generations WHERE state = 'current') "
@@ -143,6 +152,7 @@ class SqliteTarget:
     async def switch(self) -> int:
         """See `Target`."""
         async with self._changing() as db:
+            await self._see_that_it_is_ours()
             ((entries,),) = await self._select(
                 "SELECT count(*) FROM entries WHERE generation = ?", (self._next,)
             )
@@ -152,19 +162,16 @@ class SqliteTarget:
                 "state = 'kept' AND id > (SELECT id FROM generations WHERE state = 'current')",
             )
             await db.execute("UPDATE generations SET state = 'kept' WHERE state = 'current'")
-            changed = await db.execute(
-                "UPDATE generations SET state = 'current', entries = ? "
-                "WHERE id = ? AND state = 'next'",
+            await db.execute(
+                "UPDATE generations SET state = 'current', entries = ? WHERE id = ?",
                 (entries, self._next),
             )
-            if changed.rowcount != 1:
-                raise StoppedError(f"{self.name}: another publication took over")
         return int(entries)
 
     async def discard(self) -> None:
         """See `Target`."""
         async with self._changing() as db:
-            await self._drop(db, "state = 'next'")
+            await self._drop(db, "state = 'next' AND id = ?", self._next)
 
     async def prune(self, keep: int) -> None:
         """See `Target`."""
@@ -199,6 +206,15 @@ class SqliteTarget:
         """See `Target`."""
         if self._connection is not None:
             await self._connection.close()
+
+    async def _see_that_it_is_ours(self) -> None:
+        """Raise StoppedError where another publication has begun, or goes on with the same."""
+        found = await self._select(
+            "SELECT 1 FROM generations WHERE id = ? AND state = 'next' AND position = ?",
+            (self._next, self._position),
+        )
+        if not found:
+            raise StoppedError(f"{self.name}: {TOOK_OVER}")
 
     async def _generation(self, where: str, parameters: Sequence[object]) -> Generation | None:
         rows = await self._select(

@@ -8,6 +8,12 @@ from typing import NamedTuple, Protocol
 
 from batchrank.entries import Scheme
 
+TOOK_OVER = (
+    "another publication took over, of another store or from another machine; run the same command "
+    "again where yours is to be the last"
+)
+"""Why a publication ends where two meet."""
+
 
 class Entry(NamedTuple):
     """One cache entry; `expires` is in seconds since the epoch, None for never."""

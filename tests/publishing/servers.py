@@ -33,6 +33,7 @@ class RedisServer:
             missing("redis-server", "install the package redis-server")
         assert program is not None
         self.port = int(settings.get("port", free_port()))
+        self.folder = folder
         self.password = settings.get("requirepass")
         self.url = f"redis://127.0.0.1:{self.port}/0"
         lines = {
@@ -109,12 +110,13 @@ class Breaking:
                         break
                 other.sendall(data)
         if self._left < 0:
-            self._drop()
+            self.drop()
         else:
             for end in (one, other):
                 _shut(end)
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Let nothing more through."""
         _shut(self._listener)
         self._listener.close()
         for end in list(self._open):
@@ -122,7 +124,7 @@ class Breaking:
 
     def close(self) -> None:
         """End what is left."""
-        self._drop()
+        self.drop()
         for thread in self._threads:
             thread.join()
         for end in self._open:

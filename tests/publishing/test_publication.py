@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
+import redis
 
 from batchrank.errors import StoppedError
 from batchrank.publishing.opening import open_target
 from batchrank.publishing.publication import Publication, Published
 from batchrank.publishing.rate import Rate
 from batchrank.publishing.source import Lifetime, Source
-from batchrank.publishing.target import Entry, Target
+from batchrank.publishing.target import Coverage, Entry, Header, Target
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.store import Store
 from tests.publishing.conftest import key, write_run
 from tests.publishing.reading import docids_at
+from tests.publishing.servers import RedisServer
 
 DAY = 86_400.0
 NEVER = PublishSpec(target="-", ttl="none")
@@ -146,18 +149,87 @@ async def test_another_run_does_not_go_on_with_what_was_interrupted(
         assert db.execute("SELECT count(*) FROM entries").fetchone() == (1,)
 
 
+Meeting = Callable[[Target, Header], Awaitable[object]]
+
+
+async def as_it_writes(place: Target, header: Header) -> None:
+    await place.write([Entry(key("a"), b"{}", None)], 0)
+
+
+async def as_it_carries(place: Target, header: Header) -> None:
+    await place.carry("", copy=True)
+
+
+async def as_it_ends(place: Target, header: Header) -> None:
+    await place.switch()
+
+
+@pytest.mark.parametrize("meeting", [as_it_writes, as_it_carries, as_it_ends])
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
 async def test_the_later_of_two_publications_wins_and_the_other_says_so(
-    store: Path, tmp_path: Path
+    store: Path, tmp_path: Path, redis_server: RedisServer, meeting: Meeting, kind: str
 ) -> None:
-    wall, target = Wall(), f"sqlite:{tmp_path / 'cache'}"
+    """What is left of the other is nothing, and its end takes nothing from the later."""
+    wall = Wall()
+    target = redis_server.url if kind == "redis" else f"sqlite:{tmp_path / 'cache'}"
+    await write_run(store, {"z": ["d0"]})
+    await publish(store, target, wall, NEVER)
     await write_run(store, {"a": ["d1"]})
     async with opened(store, target, wall) as (first, here):
+        header = first.header(Lifetime(None), replace=False)
+        await here.begin(header)
+        await write_run(store, {"a": ["d2"], "b": ["d3"]})
+        async with opened(store, target, wall) as (second, there):
+            await there.begin(second.header(Lifetime(None), replace=False))
+            with pytest.raises(StoppedError, match="another publication took over"):
+                await meeting(here, header)
+            with suppress(StoppedError):
+                await here.discard()
+            await there.write([Entry(key("a"), b'{"docids":["d2"]}', None)], 0)
+            assert (await there.carry("", copy=True))[1] == Coverage(1, 1)
+            assert await there.switch() == 2
+            await there.prune(1)
+    assert list(held(target).values()) == [2]
+
+
+def held(target: str) -> dict[str, int]:
+    """The entries of each generation that are there, whatever its state."""
+    if target.startswith("sqlite"):
+        with closing(sqlite3.connect(target.partition(":")[2])) as db:
+            return dict(db.execute("SELECT generation, count(*) FROM entries GROUP BY generation"))
+    with redis.Redis.from_url(target, decode_responses=True) as client:
+        return Counter(name.split(":")[2] for name in client.scan_iter(match="n:gen:*"))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+async def test_a_file_is_that_of_the_publication_that_ends_first(
+    store: Path, tmp_path: Path, kind: str
+) -> None:
+    wall, target = Wall(), f"{kind}:{tmp_path / 'cache'}"
+    await write_run(store, {"a": ["d1"]})
+    await publish(store, target, wall, NEVER)
+    async with opened(store, target, wall) as (first, here):
         await here.begin(first.header(Lifetime(None), replace=False))
-        await write_run(store, {"a": ["d2"]})
+        await write_run(store, {"b": ["d2"]})
         await publish(store, target, wall, NEVER)
         with pytest.raises(StoppedError, match="another publication took over"):
-            await here.write([Entry(key("a"), b"{}", None)], 0)
-    assert docids_at(target) == {key("a"): ["d2"]}
+            await here.switch()
+    assert docids_at(target) == {key("a"): ["d1"], key("b"): ["d2"]}
+    left = await asyncio.to_thread(lambda: {path.name for path in tmp_path.glob("*cache*")})
+    assert left == {"cache", "cache.1"}
+
+
+async def test_what_became_current_meanwhile_is_carried(
+    store: Path, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    wall, target = Wall(), redis_server.url
+    await write_run(store, {"a": ["d1"]})
+    async with opened(store, target, wall) as (first, here):
+        assert await here.current() is None
+        await write_run(store, {"b": ["d2"]})
+        await publish(store, target, wall, NEVER)
+        await here.begin(first.header(Lifetime(None), replace=False))
+        assert await here.carry("", copy=True) == ("", Coverage(1, 1))
 
 
 async def test_a_stop_comes_after_the_batch_that_is_on_its_way(store: Path, tmp_path: Path) -> None:
