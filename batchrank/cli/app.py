@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
+from batchrank.cli.early import Loading
 from batchrank.cli.streams import fill_descriptors
 from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
@@ -37,13 +38,14 @@ class _Commands(TyperGroup):
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"there is no command {cmd_name!r}{hint}")
         module, _, name = place.target.partition(":")
-        target = getattr(import_module(module), name)
         holder = typer.Typer()
-        if isinstance(target, typer.Typer):
-            holder.add_typer(target, name=cmd_name, rich_help_panel=place.panel)
-        else:
-            holder.command(cmd_name, rich_help_panel=place.panel)(target)
-        return get_group(holder).commands[cmd_name]
+        with Loading():
+            target = getattr(import_module(module), name)
+            if isinstance(target, typer.Typer):
+                holder.add_typer(target, name=cmd_name, rich_help_panel=place.panel)
+            else:
+                holder.command(cmd_name, rich_help_panel=place.panel)(target)
+            return get_group(holder).commands[cmd_name]
 
 
 app = typer.Typer(
@@ -101,6 +103,8 @@ def run_app() -> None:
         code = _failed(error.format_message(), UsageError.exit_code)
     except OSError as error:
         code = _failed(_os_failed(error), BatchrankError.exit_code)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED  # between two steps of Typer's
     if code == _INTERRUPTED:
         code = _failed("interrupted", StoppedError.exit_code)
     sys.exit(code)

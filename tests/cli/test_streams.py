@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +109,40 @@ def test_without_a_command_there_is_help() -> None:
     assert ended.code == 2
     assert b"Usage: batchrank" in ended.out
     assert ended.err == ""
+
+
+SIGNALS_ITSELF = """
+import os, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["WHILE_LOADING"]:
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "module", ["batchrank.cli.app", "rich", "batchrank.cli.commands.check", "orjson"]
+)
+def test_a_signal_while_a_command_is_loaded(
+    source: Path, tmp_path: Path, number: signal.Signals, module: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SIGNALS_ITSELF)
+    ended = subprocess.run(
+        [sys.executable, "-m", "batchrank", "check", source],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+            "WHILE_LOADING": module,
+            "SIGNAL": str(int(number)),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (75, "")
+    assert ended.stderr == "batchrank: error: interrupted\n"
