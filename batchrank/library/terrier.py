@@ -45,6 +45,10 @@ class Reranker(pt.Transformer):
         self._spec = spec
         self._text_field = text_field
 
+    def __repr__(self) -> str:
+        """How experiments name it."""
+        return f"Reranker({self._model or ''})"
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Results with new `score` and `rank` (from 0, PyTerrier's way), the best first."""
         pt.validate.result_frame(inp, ["query", self._text_field])

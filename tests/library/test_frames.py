@@ -190,5 +190,6 @@ def test_a_transformer_stands_in_a_pipeline(server: JudgeServer, frame: pd.DataF
         for qid, best in expected(frame).items()
         for docid in best
     )
+    assert str(Reranker(model="qwen3:8b")) == "Reranker(qwen3:8b)"
     before, after = pt.Experiment([first_stage, pipeline], queries, qrels, [P @ 3])["P@3"]
     assert before < after == 1.0
