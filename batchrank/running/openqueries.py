@@ -147,6 +147,8 @@ class OpenQueries:
         )
         ongoing.recorder.pool = self._rerankers.pool
         self._progress.spent = self._rerankers.asker.spent
+        if (reason := self._stopping.reason) is not None:
+            raise reason  # given while the asker was made, which so was not told to stop
         return None
 
     def _begin(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
