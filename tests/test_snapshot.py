@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,25 @@ def test_a_status_holds_queries_and_is_for_its_owner_alone(tmp_path: Path) -> No
     status_path(store).chmod(0o644)  # of an older version
     write_status(store, SNAPSHOT)
     assert stat.S_IMODE(status_path(store).stat().st_mode) == 0o600
+
+
+def test_how_a_run_ended_needs_no_more_room_than_there_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store.sqlite"
+    running = replace(SNAPSHOT, exit_code=None, state="ranking")
+    write_status(store, running)
+
+    def full(self: Path, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    write_status(store, replace(running, finished=running.finished + 1))
+    assert read_status(store) == running, "only the end is worth a file that may be torn"
+    ended = replace(SNAPSHOT, exit_code=1, reasons=("the disk is full",))
+    write_status(store, ended)
+    assert read_status(store) == replace(ended, recent=(), trace=())
+    assert list(tmp_path.iterdir()) == [status_path(store)]
 
 
 def test_a_status_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def write_status(store: Path, snapshot: Snapshot) -> None:
     except OSError:
         with contextlib.suppress(OSError):
             scratch.unlink()
+        if snapshot.exit_code is not None:
+            _write_over(path, snapshot)
+
+
+def _write_over(path: Path, snapshot: Snapshot) -> None:
+    """Put how a run ended where its last snapshot is: on a full disk that room is there."""
+    told = orjson.dumps(replace(snapshot, recent=(), trace=()))
+    with contextlib.suppress(OSError), path.open("r+b") as file:
+        file.write(told)
+        file.truncate()
 
 
 def read_status(store: Path) -> Snapshot | None:

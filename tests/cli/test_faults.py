@@ -14,6 +14,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import orjson
 import pytest
 
 from batchrank.running.status import read_status
@@ -69,7 +70,18 @@ def test_a_full_disk_under_the_store_loses_nothing(
     assert "free space on its disk and run the same command again; nothing is lost" in full.err
     assert "Traceback" not in full.err
     asked = set(windows(server))
-    mount("size=20m")
+    # The store has no room for how the run ended; its last snapshot, and the summary, tell it.
+    for room in ("size=240k", "size=20m"):
+        mount(room)
+        ended = shell.look("status")
+        assert ", begun " in ended.out.decode()
+        assert ": failed (exit 1) after " in ended.out.decode()
+        assert "free space on its disk" in ended.out.decode()
+        found = shell.look("status", "--json").json
+        assert (found["exit"], found["ended"] >= found["started"]) == (1, True)
+    told = orjson.loads((tmp_path / "out.jsonl.summary.json").read_bytes())
+    assert told["exit_code"] == 1
+    assert "free space on its disk" in told["reasons"][0]
     with closing(sqlite3.connect(shell.store)) as store:
         assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         (kept,) = store.execute("SELECT count(*) FROM answers").fetchone()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.results.writing import Written, write_results
+from batchrank.running.snapshot import Snapshot
 from batchrank.running.status import read_status
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
@@ -55,6 +56,8 @@ def status(
         )
         return
     run, totals, failed, fell_back = run_loop(_status(store, number))
+    if run.ended is None:
+        run = _as_told(run, read_status(store))
     if as_json:
         queries = {str(name): count for name, count in totals.queries.items()}
         found = {**asdict(run), "queries": queries, "windows": asdict(totals.tally)}
@@ -84,6 +87,16 @@ def status(
                 typer.echo(f"  {printable(example)}")
     for line in _advice(totals.tally):
         typer.echo(line)
+
+
+def _as_told(run: Run, last: Snapshot | None) -> Run:
+    """A run whose store had no room for how it ended, as its last snapshot tells it."""
+    if last is None or last.run != run.id or last.written < run.started:
+        return run
+    if (code := last.exit_code) is None:
+        return run
+    summary = {"seconds": last.seconds, "reasons": list(last.reasons)}
+    return replace(run, ended=last.written, exit=code, night=code, summary=summary)
 
 
 def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
