@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -215,3 +216,49 @@ def test_a_run_that_has_hardly_begun(browser: Browser, still: str) -> None:
         expect(page.get_by_text("None yet.")).to_be_visible()
         expect(page.get_by_text("No calls yet.")).to_be_visible()
         assert wrong == []
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_a_query_is_opened_and_left_by_keyboard_alone(
+    browser: Browser, held_run: Held, size: tuple[int, int]
+) -> None:
+    url, _ = held_run
+    with page_of(browser, size=size) as (page, wrong):
+        page.goto(url)
+        expect(page.locator("#recent tr")).to_have_count(5)
+        # The heads of the columns come first, as they stand, then the queries.
+        heads = page.locator(".queries th button:visible").all_inner_texts()
+        reached = []
+        for _ in (*heads, "the first query"):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.innerText"))
+        assert reached[:-1] == heads
+        opener = page.locator("#recent button").first
+        expect(opener).to_be_focused()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        expect(dialog.locator(".window").first).to_be_visible()
+        expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+        # The model's words can be scrolled; what is behind the dialog can't be reached.
+        for _ in range(3):
+            page.keyboard.press("Tab")
+            assert (
+                page.evaluate("document.activeElement.closest('dialog, body').tagName") == "DIALOG"
+            )
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(opener).to_be_focused()
+        assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert wrong == []
+
+
+def test_it_prints_on_light_paper(browser: Browser, still: str) -> None:
+    with page_of(browser, dark=True) as (page, _):
+        page.goto(still)
+        expect(page.locator("#recent tr")).to_have_count(2)
+        printed = page.pdf(format="A4")
+        assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+        page.emulate_media(media="print", color_scheme="dark")
+        paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert paper == "rgb(255, 255, 255)"
+        assert poor_contrasts(page) == []

@@ -82,6 +82,10 @@ def test_a_persons_path(browser: Browser, page_file: Path) -> None:
         windows = items.locator(".window")
         expect(windows).to_have_count(3)
         expect(windows.nth(0).get_by_role("heading")).to_contain_text("Window 1, round 1: ")
+        # Leave it, from anywhere in it.
+        page.keyboard.press("Escape")
+        expect(windows.nth(0)).to_be_hidden()
+        expect(summary).to_be_focused()
         # Nothing was asked for but the file itself.
         assert asked == [page_file.as_uri()]
         assert wrong == []

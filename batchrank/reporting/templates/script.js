@@ -67,5 +67,11 @@ if (list) {
     document.getElementById("none").hidden = shown > 0;
     told.textContent = `${shown} of ${items.length} queries`;
   };
+  list.addEventListener("keydown", (event) => {
+    const opened = event.target.closest("details[open]");
+    if (event.key !== "Escape" || !opened) return;
+    opened.open = false;
+    opened.querySelector("summary").focus();
+  });
   for (const control of [words, why, sort]) control.addEventListener("input", show);
 }
