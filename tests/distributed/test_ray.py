@@ -171,7 +171,7 @@ def test_a_job_that_is_stopped_in_any_way_goes_on_by_the_same_command(
     with monkeypatch.context() as patched:
         # A day passes as soon as a fifth is done.
         patched.setattr(
-            "batchrank.spec.deadline.monotonic", lambda: time.monotonic() + 86_400 * done(0.2)
+            "batchrank.running.pace.monotonic", lambda: time.monotonic() + 86_400 * done(0.2)
         )
         soon = datetime.now().astimezone() + timedelta(hours=6)
         found = batchrank(*same, "--deadline", f"{soon:%H:%M}")
