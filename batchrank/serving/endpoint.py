@@ -58,8 +58,10 @@ class Endpoint:
         self._capacity_of = capacity_of
         self._clock = clock
         self._checking = asyncio.Lock()
-        self._checked = backend.reconnects
-        self._checked_at = clock.now()
+        # Behind the connection that it was described over may stand another model by the first
+        # answer: it waited for a preflight, for others, for the end of quiet hours.
+        self._checked = None if proved else backend.reconnects
+        self._checked_at = clock.now() - _CHECK_SECONDS
         self._names: set[str] = set()
         """What answers called their model: those of a name not heard before are looked into."""
 
@@ -96,9 +98,10 @@ class Endpoint:
     async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
         """Send `prompt` once; `call` is what the reference makes of it.
 
-        Raises ServerError as `Backend.send`, and ModelChangedError where behind a new connection,
-        or another name in an answer, stands another model: its answer must not be taken for one of
-        the old. Servers call a model as they like: the first answer's name stands for the job's.
+        Raises ServerError as `Backend.send`, and ModelChangedError where at the first answer,
+        behind a new connection, or another name in an answer, stands another model: its answer
+        must not be taken for one of the old. Servers call a model as they like: the first answer's
+        name stands for the job's.
         """
         answer = await self.backend.send(self._own(prompt, call), seconds)
         if self._checked != self.backend.reconnects:

@@ -63,6 +63,7 @@ class Actor:
         self.model = model
         self.bodies: list[dict[str, Any]] = []
         """Of completions, as they came."""
+        self.gets = 0
         self.url = ""
         self.gate = asyncio.Event()
         """Cleared: completions are not answered."""
@@ -71,6 +72,7 @@ class Actor:
     async def handle(self, request: web.BaseRequest) -> web.Response:
         """Serve one request."""
         if request.method == "GET":
+            self.gets += 1
             models = {"data": [{"id": self.model}]}
             return _response(Reply(models) if request.path == "/v1/models" else Reply({}, 404))
         body = orjson.loads(await request.read())
