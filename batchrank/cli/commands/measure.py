@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from batchrank.cli import options
-from batchrank.cli.commands.noisy import ask_twice_of, noise_lines, noise_value
 from batchrank.cli.commands.run import run
 from batchrank.cli.display.measured import (
     comparison_lines,
@@ -18,28 +16,26 @@ from batchrank.cli.display.measured import (
     likeness_lines,
     spending_lines,
 )
+from batchrank.cli.display.noise import noise_lines, noise_value
+from batchrank.cli.display.values import comparison_value, evaluation_value, run_value
 from batchrank.cli.loop import run_loop
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.trying import NO_MATTER, SampleSize
+from batchrank.cli.trying import NO_MATTER, SampleSize, Say, try_on
 from batchrank.errors import UsageError
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
-from batchrank.measuring.comparison import (
-    Comparison,
-    Evaluation,
-    compare_runs,
-    evaluate_run,
-    hurt_and_helped,
-    likenesses,
-)
-from batchrank.measuring.noise import Yardsticks
+from batchrank.measuring.comparison import compare_runs, evaluate_run, likenesses
+from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, noise
 from batchrank.measuring.runs import MeasuredRun, read_source
+from batchrank.measuring.sampling import sampled
+from batchrank.measuring.trials import Trials
 from batchrank.measuring.worth import YARDSTICK, Worth, worth
-from batchrank.metrics.evaluation import DEFAULT_MEASURES, Scored, parse_measures
+from batchrank.metrics.evaluation import DEFAULT_MEASURES, parse_measures
 from batchrank.metrics.significance import Test
+from batchrank.running.inputs import source_of
 from batchrank.spec.fields import MANY
-from batchrank.spec.jobspec import Cost
+from batchrank.spec.jobspec import Cost, JobSpec
 from batchrank.spec.loading import load_spec
 
 _MOST_RUNS = 26
@@ -104,7 +100,7 @@ def evaluate_command(
         gains = {made.measure: made.difference for made in found.changes}
         price = worth(cost, run.spending, rows, gains.get(YARDSTICK))
     if as_json:
-        print_json(_evaluation_value(found, price))
+        print_json(evaluation_value(found, price))
         return
     lines = evaluation_lines(found, per_query=per_query)
     if run.spending is not None and rows:
@@ -164,9 +160,9 @@ def compare_command(
             raise UsageError("--measure needs judgements: give --qrels")
         runs = [_read(source, None, None) for source in sources]
         alike = likenesses(runs, cutoff)
-        own = noise and ask_twice_of(noise, sample, base, Yardsticks(cutoff))
+        own = noise and _ask_twice_of(noise, sample, base, Yardsticks(cutoff))
         if as_json:
-            named = [_run_value(run) for run in runs]
+            named = [run_value(run) for run in runs]
             value = {"runs": named, "cutoff": cutoff, "likeness": alike}
             print_json(value | ({"noise": noise_value(own)} if own else {}))
         else:
@@ -177,12 +173,27 @@ def compare_command(
     judged = read_qrels(qrels)
     runs = [_read(source, None, judged) for source in sources]
     found = compare_runs(measures, judged, runs, chosen)
-    own = noise and ask_twice_of(noise, sample, base, Yardsticks(cutoff, measures, judged, chosen))
+    own = noise and _ask_twice_of(noise, sample, base, Yardsticks(cutoff, measures, judged, chosen))
     if as_json:
-        print_json(_comparison_value(found) | ({"noise": noise_value(own)} if own else {}))
+        print_json(comparison_value(found) | ({"noise": noise_value(own)} if own else {}))
     else:
         lines = comparison_lines(found)
         typer.echo("\n".join(lines + (noise_lines(own, found, cutoff) if own else [])))
+
+
+def _ask_twice_of(source: str, count: int, base: JobSpec, by: Yardsticks) -> Noise:
+    """Ask `count` queries of `source` twice, through a store that is gone afterwards."""
+    calls = 0
+
+    async def work(trials: Trials, _say: Say) -> list[MeasuredRun]:
+        nonlocal calls
+        runs = await ask_twice(trials, base)
+        calls = trials.calls
+        return runs
+
+    with sampled(source_of(base, source), count, by.qrels) as sample:
+        runs = try_on(sample, sample.folder / "noise.sqlite", work)
+    return noise(runs, calls, by)
 
 
 def _test(name: str) -> Test:
@@ -203,90 +214,3 @@ def cost_of(job: Path) -> Cost:
     if cost is None:
         raise UsageError(f"job spec {job} has no [cost] section: add gpu_hour and gpus")
     return cost
-
-
-def _evaluation_value(found: Evaluation, price: Worth | None) -> dict[str, object]:
-    """All that `eval` found: `before` is null where no first stage is known."""
-    hurt, helped = hurt_and_helped(found.queries)
-    changes = {made.measure: made for made in found.changes}
-    return {
-        **_run_value(found.run),
-        "first_stage": found.first_stage,
-        "queries": found.judged,
-        "test": found.test,
-        "measures": [
-            {
-                "measure": name,
-                "before": changes[name].before if name in changes else None,
-                "after": scored.value,
-                **(asdict(changes[name].difference) if name in changes else {}),
-            }
-            for name, scored in found.scored.items()
-        ],
-        "most_hurt": hurt,
-        "most_helped": helped,
-        "missing": found.missing,
-        "missing_in_first_stage": found.first_missing,
-        "per_query": [
-            {
-                "qid": qid,
-                "query": found.texts.get(qid),
-                "before": _values(found.first_scored, qid),
-                "after": _values(found.scored, qid),
-            }
-            for qid in _qids(found.scored)
-        ],
-        "spending": found.run.spending,
-        "worth": price,
-    }
-
-
-def _comparison_value(found: Comparison) -> dict[str, object]:
-    """All that `compare` found; `first` and `second` count the runs from 0."""
-    return {
-        "runs": [
-            {
-                **_run_value(run),
-                "measures": {name: values.value for name, values in scored.items()},
-                "missing": missing,
-            }
-            for run, scored, missing in zip(found.runs, found.scored, found.missing, strict=True)
-        ],
-        "queries": found.judged,
-        "test": found.test,
-        "pairs": [
-            {
-                "measure": pair.change.measure,
-                "first": pair.first,
-                "second": pair.second,
-                **asdict(pair.change.difference),
-                "p_holm": pair.corrected,
-            }
-            for pair in found.pairs
-        ],
-        "per_query": [
-            {
-                "qid": qid,
-                "query": found.texts.get(qid),
-                "runs": [_values(scored, qid) for scored in found.scored],
-            }
-            for qid in _qids(found.scored[0])
-        ],
-    }
-
-
-def _run_value(run: MeasuredRun) -> dict[str, object]:
-    return {
-        "run": run.name,
-        "rows": {str(status): count for status, count in run.rows.items()},
-        "repeated_rows": run.repeated,
-        "without_judgements": run.unwanted,
-    }
-
-
-def _qids(scored: Mapping[str, Scored]) -> list[str]:
-    return sorted({qid for values in scored.values() for qid in values.by_query})
-
-
-def _values(scored: Mapping[str, Scored], qid: str) -> dict[str, float]:
-    return {name: values.by_query[qid] for name, values in scored.items() if qid in values.by_query}

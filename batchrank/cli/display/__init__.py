@@ -1,1 +1,1 @@
-"""What commands say to people, as plain text; nothing is asked, read or changed here."""
+"""What commands say, as plain text or for --json; nothing is asked, read or changed here."""

@@ -1,34 +1,13 @@
-"""`compare --noise`: the model's own noise beside the difference between runs."""
+"""The model's own noise beside the difference between runs, as text and for --json."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
 from batchrank.cli.display.columns import sentence, table
-from batchrank.cli.trying import Say, try_on
 from batchrank.formats.wording import counted
 from batchrank.measuring.comparison import Comparison, Pair
-from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, mean_size, noise
-from batchrank.measuring.runs import MeasuredRun
-from batchrank.measuring.sampling import sampled
-from batchrank.measuring.trials import Trials
-from batchrank.running.inputs import source_of
-from batchrank.spec.jobspec import JobSpec
-
-
-def ask_twice_of(source: str, count: int, base: JobSpec, by: Yardsticks) -> Noise:
-    """Ask `count` queries of `source` twice, through a store that is gone afterwards."""
-    calls = 0
-
-    async def work(trials: Trials, _say: Say) -> list[MeasuredRun]:
-        nonlocal calls
-        runs = await ask_twice(trials, base)
-        calls = trials.calls
-        return runs
-
-    with sampled(source_of(base, source), count, by.qrels) as sample:
-        runs = try_on(sample, sample.folder / "noise.sqlite", work)
-    return noise(runs, calls, by)
+from batchrank.measuring.noise import Noise, mean_size
 
 
 def noise_lines(own: Noise, found: Comparison | None, cutoff: int) -> list[str]:
