@@ -24,6 +24,7 @@ from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.times import parse_duration
 from batchrank.spec.ways import answer_tokens
+from batchrank.store.profiles import recall, remember
 from batchrank.store.store import Store
 
 
@@ -49,7 +50,7 @@ class Session:
         self._profile: Profile | None = None
 
     async def __aenter__(self) -> Self:
-        stored = await self._store.recall(self._spec.target())
+        stored = await recall(self._store, self._spec.target())
         self.remembered = Profile.from_dict(stored) if stored else None
         return self
 
@@ -139,6 +140,6 @@ class Session:
             if (refusal := profile.refusal(gate)) is not None:
                 raise UnfitServerError(f"{connection.backend.url}: {refusal}")
             if profile is not known:
-                await self._store.remember(self._spec.target(), profile.as_dict())
+                await remember(self._store, self._spec.target(), profile.as_dict())
             self._profile = profile
         return self._profile

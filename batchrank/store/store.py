@@ -101,18 +101,6 @@ class Store(Database):
 
     # Jobs and runs
 
-    async def recall(self, target: str) -> dict[str, Any] | None:
-        """What a server was found to be when it was last asked."""
-        rows = await self.select("SELECT profile FROM models WHERE target = ?", (target,))
-        return orjson.loads(rows[0][0]) if rows else None
-
-    async def remember(self, target: str, profile: Mapping[str, object]) -> None:
-        """Keep what a server was found to be."""
-        await self.write(
-            "INSERT OR REPLACE INTO models VALUES (?, ?)",
-            (target, orjson.dumps(profile).decode()),
-        )
-
     async def begin_run(
         self,
         key: bytes,

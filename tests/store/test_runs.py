@@ -9,6 +9,7 @@ import pytest
 from batchrank.calls import Answer
 from batchrank.errors import UsageError
 from batchrank.keys import short_hash
+from batchrank.store.profiles import recall, remember
 from batchrank.store.queries import find_query
 from batchrank.store.records import Known, Line, Run
 from batchrank.store.store import Store
@@ -195,11 +196,11 @@ async def test_fresh_holds_until_the_job_is_done(store: Store, path: Path) -> No
 
 
 async def test_a_server_is_remembered_by_what_was_asked_for(store: Store) -> None:
-    await store.remember("target", {"model": "m", "form": "json"})
-    await store.remember("target", {"model": "m2"})
+    await remember(store, "target", {"model": "m", "form": "json"})
+    await remember(store, "target", {"model": "m2"})
 
-    assert await store.recall("target") == {"model": "m2"}
-    assert await store.recall("another") is None
+    assert await recall(store, "target") == {"model": "m2"}
+    assert await recall(store, "another") is None
 
 
 async def test_a_run_that_is_dropped_leaves_the_one_before_as_the_last(store: Store) -> None:

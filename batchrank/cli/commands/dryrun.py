@@ -22,6 +22,7 @@ from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.store.history import last_pace
+from batchrank.store.profiles import recall
 from batchrank.store.store import Store
 
 
@@ -82,7 +83,7 @@ async def _looked_ahead(
         try:
             pace = await last_pace(store)
             # The job that a run would go on with: that of the server as it was last.
-            if (remembered := await store.recall(job.spec.target())) is not None:
+            if (remembered := await recall(store, job.spec.target())) is not None:
                 next_job = replace(job, profile=Profile.from_dict(remembered))
         finally:
             await store.close()
