@@ -117,7 +117,8 @@ def repeated_qid(qid: str, number: int, first: int) -> LineError:
     return LineError(
         "duplicate",
         f"The qid {shown(qid)} of line {number} already stands in line {first} "
-        "with other content: give one of them another qid.",
+        "with other content: give one of them another qid, or, in a table or a run, put the rows "
+        "of a query together.",
         qid,
     )
 

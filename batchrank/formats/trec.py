@@ -7,12 +7,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import zstandard
 
 from batchrank.errors import UsageError
 from batchrank.formats.compression import decompressed
+from batchrank.formats.sniff import no_text
 from batchrank.formats.wording import quoted, shown
 from batchrank.metrics.evaluation import Qrels
 
@@ -43,7 +45,11 @@ def numbered_lines(path: Path) -> Iterator[Line]:
     try:
         with path.open("rb") as file:
             chunks = decompressed(iter(partial(file.read, _CHUNK), b""))
-            for number, line in enumerate(_split(chunks), 1):
+            head = next(chunks, b"")
+            if (reason := no_text(head)) is not None:
+                told = reason.partition(":")[0]
+                raise UsageError(f"{quoted(path)} {told}: expected lines of text")
+            for number, line in enumerate(_split(chain((head,), chunks)), 1):
                 if text := _decoded(path, number, line):
                     yield Line(path, number, text)
     except OSError as error:

@@ -126,6 +126,7 @@ def test_rankllm_gets_texts_and_on_demand_the_history(
     form = ("export", "--output-format", "rankllm")
     bare = done.look(*form)
     assert "texts of 3 queries: the input is not known" in bare.err
+    assert "name the input with --texts" in bare.err
     whole = done.look(*form, "--texts", source, "--invocations-history")
     assert [line for line in whole.err.splitlines() if "texts" in line] == []
     results = [orjson.loads(line) for line in whole.out.splitlines()]

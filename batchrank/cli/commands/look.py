@@ -17,7 +17,7 @@ from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
 from batchrank.errors import UsageError
-from batchrank.formats.encoders.formats import output_format
+from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.results.causes import Cause, failures, fallbacks
@@ -182,6 +182,8 @@ def export(
     talk = Talk()
     for reason in left_out:
         talk.say(f"left out: {reason}")
+    if written in HOLDS_TEXTS and source is None:
+        talk.say(f"{written} holds the documents' texts: name the input with --texts to have them")
 
 
 async def _export(path: Path, number: int | None, output: str, how: Written) -> list[str]:

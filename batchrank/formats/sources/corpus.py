@@ -66,10 +66,8 @@ class TextStore:
 
     def read_topics(self, path: Path) -> None:
         """Read the texts of queries, JSONL or `qid TAB text`; of several the first."""
-        self._database.executemany(
-            "INSERT OR IGNORE INTO topics (qid, text) VALUES (?, ?)",
-            map(_topic, _lines(path, "topics")),
-        )
+        rows = (_topic(line) for line in _lines(path, "topics") if not _is_header(line))
+        self._database.executemany("INSERT OR IGNORE INTO topics (qid, text) VALUES (?, ?)", rows)
 
     def read_first(self, texts: Texts) -> None:
         """Read the first line of corpus and topics, to see that they can be used."""
@@ -145,6 +143,12 @@ def _docid(line: Line) -> str:
             )
         return docid
     return _identifier(line, _object(line), _DOCIDS)
+
+
+def _is_header(line: Line) -> bool:
+    """Whether it is the first line of topics and names the columns."""
+    cells = line.text.lower().split("\t")
+    return line.number == 1 and cells[0] in _QIDS and cells[1:] in [[name] for name in _ASKED]
 
 
 def _topic(line: Line) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from batchrank.errors import LineError, UsageError
 from batchrank.formats.requests import parse_request, salvage
 from batchrank.formats.sources.corpus import text_store
-from batchrank.formats.sources.source import Source, check_readable
+from batchrank.formats.sources.source import Source, check_readable, read_queries
 from batchrank.values import Document
 from tests.formats.sources.reading import lines_of
 
@@ -153,3 +153,22 @@ def test_every_document_that_was_named_is_found(
         store.read_corpus(path)
         found = store.documents([*docids, "absent"])
     assert found == {docid: {"text": f"of {docid}"} for docid in wanted}
+
+
+@pytest.mark.parametrize("head", ["qid\tquery", "query_id\ttext", "ID\tText"])
+def test_names_of_columns_are_no_topic(folder: Path, head: str) -> None:
+    topics = folder / "topics.tsv"
+    topics.write_text(f"{head}\nq1\twhat is one\nq2\twhat is two\nq3\twhat is three\n")
+    source = Source(str(folder / "bm25.trec"), corpus=folder / "corpus.jsonl", topics=topics)
+    said: list[str] = []
+    blocks = list(read_queries(source, None, said.append))
+    assert sum(map(len, blocks)) == 2
+    (one,) = said
+    assert one.startswith("1 query ('q3') of the topics")
+
+
+@pytest.mark.parametrize("part", ["bm25.trec", "corpus.jsonl", "queries.jsonl"])
+def test_a_part_that_is_no_text_is_named(folder: Path, part: str) -> None:
+    (folder / part).write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    with pytest.raises(UsageError, match=f"{part}' looks like an image: expected lines of text"):
+        lines_of(Source(str(folder)))
