@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,14 @@ from tests.cli.running import judge, requests, written
 from tests.snapshots import SNAPSHOT
 
 
-def _runner(folder: Path, server: JudgeServer, seen: list[Snapshot], **settings: object) -> Runner:
+def _runner(
+    folder: Path,
+    server: JudgeServer,
+    seen: list[Snapshot],
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    **settings: object,
+) -> Runner:
     source = written(folder / "in.jsonl", requests(queries=30, candidates=12))
     spec = JobSpec.model_validate(
         {
@@ -40,9 +48,25 @@ def _runner(folder: Path, server: JudgeServer, seen: list[Snapshot], **settings:
         Source(str(source)),
         str(folder / "out.jsonl"),
         fresh=False,
-        say=lambda text: None,
+        say=say,
         tick=seen.append,
     )
+
+
+async def test_what_a_start_waits_for_is_shown_while_it_does(tmp_path: Path) -> None:
+    shown: list[tuple[str, str | None]] = []
+
+    def say(text: str) -> None:
+        shown.append((text, runner._recorder.snapshot(0).waits))
+
+    seen: list[Snapshot] = []
+    async with judge(requests(queries=30, candidates=12), kind="ollama") as server:
+        runner = _runner(tmp_path, server, seen, say=say, backend="ollama")
+        await runner.run()
+        expected = f"waiting until {server.url} has loaded judge:latest"
+    assert (expected, expected) in shown
+    assert [waits for text, waits in shown if text != expected] == [None] * (len(shown) - 1)
+    assert seen[-1].waits is None
 
 
 async def test_a_run_draws_what_it_did(tmp_path: Path) -> None:
@@ -74,14 +98,14 @@ async def test_a_run_draws_what_it_did(tmp_path: Path) -> None:
     assert await asyncio.to_thread(read_status, tmp_path / "store.sqlite") == last
 
 
-@pytest.mark.parametrize("settings", [{}, {"deadline": "23:59"}])
+@pytest.mark.parametrize("deadline", [None, "23:59"])
 async def test_as_it_runs_every_query_is_finished_or_open(
-    tmp_path: Path, settings: dict[str, object]
+    tmp_path: Path, deadline: str | None
 ) -> None:
     """Read ahead or by urgency: what waits counts once, and is not done."""
     seen: list[Snapshot] = []
     async with judge(requests(queries=30, candidates=12)) as server:
-        runner = _runner(tmp_path, server, seen, concurrency=2, **settings)
+        runner = _runner(tmp_path, server, seen, concurrency=2, deadline=deadline)
         recorder = runner._recorder
         drawn: list[Snapshot] = []
         finished = recorder.finished

@@ -79,7 +79,7 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
     clock = SystemClock()
     # Nobody wants to wait for an examination until the evening.
     gate = Curfew(spec.hours_of_quiet, clock, say).refuse
-    async with connect(spec, answer_tokens(spec), say, gate) as connection:
+    async with connect(spec, answer_tokens(spec), say, say, gate) as connection:
         profile = await preflight(connection, spec, templates, say)
         job = Job(spec, templates, profile)
         in_flight = spec.concurrency or to_fill(profile.kind, profile.slots)

@@ -23,6 +23,7 @@ from batchrank.running.snapshot import (
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.trace import Done, PaceByServer, Trace
 from batchrank.serving.pool import Pool
+from batchrank.serving.session import Session
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery
 from batchrank.version import __version__
@@ -53,6 +54,7 @@ class Recorder:
         self.run: int | None = None
         self.deadline: float | None = None
         self.time: Timekeeper | None = None
+        self.session: Session | None = None
         self.pool: Pool | None = None
         self.intake: Intake | None = None
         self.open: Collection[object] = ()
@@ -77,7 +79,7 @@ class Recorder:
         """Bring `progress` up to date."""
         progress = self.progress
         progress.now = time.monotonic()
-        progress.waits = None
+        progress.waits = self.session.waits if self.session is not None else None
         if self.pool is not None:
             progress.in_flight = self.pool.in_flight
             progress.capacity = self.pool.capacity

@@ -141,6 +141,7 @@ class Runner:
             session = await stack.enter_async_context(
                 Session(spec, templates, store, self._time.curfew, self._say)
             )
+            self._recorder.session = session
             profile = session.remembered
             if profile is None:
                 if (refusal := self._time.end.refusal) is not None:

@@ -55,10 +55,15 @@ class Connection:
 
 @asynccontextmanager
 async def connect(
-    spec: JobSpec, answer_tokens: int, say: Callable[[str], None], gate: Gate
+    spec: JobSpec,
+    answer_tokens: int,
+    say: Callable[[str], None],
+    waits: Callable[[str], None],
+    gate: Gate,
 ) -> AsyncIterator[Connection]:
     """Open the servers of `spec`; leaving the context closes them, or stops one that was started.
 
+    `waits` is told what it waits for, `say` the rest.
     Nothing is looked for, fetched, started or sent before `gate` lets it.
     Raises NoServerError where there is none, none that can be used, or two that serve different
     models; UsageError where the spec names what isn't there (a key, a model file).
@@ -92,7 +97,7 @@ async def connect(
                 stack.push_async_callback(backend.close)
         members = await asyncio.gather(
             *(
-                _meet(spec, one, backend, say, alone=len(backends) == 1)
+                _meet(spec, one, backend, say, waits, alone=len(backends) == 1)
                 for one, backend in zip(servers, backends, strict=True)
             )
         )
@@ -137,6 +142,7 @@ async def _meet(
     server: EndpointSpec,
     backend: Backend,
     say: Callable[[str], None],
+    waits: Callable[[str], None],
     *,
     alone: bool,
 ) -> Member:
@@ -147,13 +153,13 @@ async def _meet(
     def loading() -> None:
         nonlocal told
         if not told:
-            say(f"waiting until {backend.url} has loaded its model")
+            waits(f"waiting until {backend.url} has loaded its model")
         told = True
 
     try:
         info = await persist_loading(backend.describe, asyncio.sleep, patience, loading)
         if isinstance(backend, OllamaBackend):
-            say(f"waiting until {backend.url} has loaded {info.model}")
+            waits(f"waiting until {backend.url} has loaded {info.model}")
             await backend.warm_up(max(spec.timeout, patience))
     except ServerError as error:
         if not alone and isinstance(error, UnavailableError):

@@ -79,11 +79,11 @@ class Profile:
 
 
 async def preflight(
-    connection: Connection, spec: JobSpec, templates: Templates, say: Callable[[str], None]
+    connection: Connection, spec: JobSpec, templates: Templates, waits: Callable[[str], None]
 ) -> Profile:
     """Prove what each stage's reading relies on, fit windows to the context, try a known set.
 
-    `say` is told where the server keeps it waiting.
+    `waits` is told what it waits for.
     Raises UnfitServerError where the server can't do the job: an answer that is nothing but
     reasoning, no log-probabilities, likelihoods or relevances where they are wanted, a context too
     small; NoServerError where it can't answer now.
@@ -96,7 +96,7 @@ async def preflight(
     patience = max(spec.timeout, parse_duration(spec.wait_for_server))
     try:
         asked = trial_of(answers, Form.TEXT)
-        await wake(backend, info, asked, patience, spec.timeout, say, SystemClock())
+        await wake(backend, info, asked, patience, spec.timeout, waits, SystemClock())
         if answers & _WRITTEN:
             form = await _constrained_form(backend, info.forms, spec.timeout)
         if answers & _FIRST_TOKEN:

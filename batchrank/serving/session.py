@@ -40,6 +40,8 @@ class Session:
         say: Callable[[str], None],
     ) -> None:
         self.remembered: Profile | None = None
+        self.waits: str | None = None
+        """What it waits for while it is opened."""
         self._spec = spec
         self._templates = templates
         self._store = store
@@ -113,6 +115,10 @@ class Session:
         if self._spec.max_waiting is not None:
             pool.watch(give_way(pool, endpoint, self._spec.max_waiting, self._say, clock))
 
+    def _wait(self, why: str) -> None:
+        self.waits = why
+        self._say(why)
+
     async def open(self, *, resuming: bool) -> Profile:
         """Connect, outside of quiet hours, and say what the server is; again: the same.
 
@@ -121,15 +127,18 @@ class Session:
         read and the job's gate would not let that pass.
         """
         if self._profile is None:
+            spec = self._spec
             self._connection = connection = await self._stack.enter_async_context(
-                connect(self._spec, answer_tokens(self._spec), self._say, self._curfew.gate)
+                connect(spec, answer_tokens(spec), self._say, self._wait, self._curfew.gate)
             )
+            self.waits = None
             known, gate = self.remembered, self._spec.max_fallback
             resuming = resuming and known is not None and known.refusal(gate) is None
             if resuming and known and known.identity == connection.info.identity:
                 profile = known
             else:
-                profile = await preflight(connection, self._spec, self._templates, self._say)
+                profile = await preflight(connection, spec, self._templates, self._wait)
+            self.waits = None
             if self._spec.priority == "background" and not connection.backend.in_background:
                 self._say(
                     f"warning: {connection.backend.url} does not schedule by priority: "

@@ -25,7 +25,7 @@ async def wake(
     asked: Prompt,
     loading: float,
     busy: float,
-    say: Callable[[str], None],
+    waits: Callable[[str], None],
     clock: Clock,
 ) -> None:
     """Send `asked` and wait until the server says anything to it, be it an error.
@@ -33,7 +33,7 @@ async def wake(
     One that may load its model for the first request has `loading` seconds, as a client that leaves
     can make it give that up. Any other hangs where it is silent for a minute (vLLM answers GETs
     then, its issue 39863), unless others wait there too: then it has `busy` seconds. After some
-    seconds `say` is told what is waited for. Raises UnavailableError where the time is up.
+    seconds `waits` is told what is waited for. Raises UnavailableError where the time is up.
     """
     has_loaded = _has_loaded(info)
     most = max(busy, _SILENT_SECONDS) if has_loaded else loading
@@ -42,7 +42,7 @@ async def wake(
         if await _within(_TOLD_SECONDS, answer, clock):
             return
         shown, why = (_SILENT_SECONDS, "") if has_loaded else (most, ": it may load its model")
-        say(f"waiting up to {shown:g} s for the first answer of {backend.url}{why}")
+        waits(f"waiting up to {shown:g} s for the first answer of {backend.url}{why}")
         left = _SILENT_SECONDS - _TOLD_SECONDS
         while has_loaded and not await _within(left, answer, clock):
             if not await _is_busy(backend, info):
