@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from batchrank.errors import UsageError
+from batchrank.spec.complaints import as_keys
 from batchrank.spec.jobspec import JobSpec
 
 UNFOLLOWED = (
@@ -14,7 +13,6 @@ UNFOLLOWED = (
 )
 """Settings of the command line alone: where queries come from, what becomes of rankings, who
 watches."""
-_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
 def check_followed(spec: JobSpec) -> None:
@@ -29,9 +27,4 @@ def check_followed(spec: JobSpec) -> None:
 
 def in_python(message: str) -> str:
     """A message that names settings as JobSpec does: `base_url` in place of `--base-url`."""
-
-    def renamed(flag: re.Match[str]) -> str:
-        name = flag[1].replace("-", "_")
-        return name if name in JobSpec.model_fields else flag[0]
-
-    return _FLAG.sub(renamed, message)
+    return as_keys(message, JobSpec.model_fields)

@@ -21,8 +21,9 @@ from batchrank.running.report import Report
 from batchrank.running.snapshot import STEPS, Step
 from batchrank.running.stopping import Stopping
 from batchrank.serving.backoff import delay_of
+from batchrank.spec.complaints import as_keys
 from batchrank.spec.jobspec import JobSpec
-from batchrank.spec.publishspec import PublishSpec, as_keys
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.published import first_alike
 from batchrank.store.store import Store
 
@@ -132,7 +133,10 @@ class AfterTheRun:
             self._task = asyncio.create_task(work())
             told = await self._task
         except BatchrankError as error:
-            exit_code, told = error.exit_code, f"{FAILED}{as_keys(str(error))}"
+            exit_code, told = (
+                error.exit_code,
+                FAILED + as_keys(str(error), PublishSpec.model_fields),
+            )
             if exit_code == StoppedError.exit_code and not self.is_stopping:
                 # To a scheduler 75 may mean that the time was up, and all is well: it was not.
                 exit_code = BatchrankError.exit_code

@@ -13,7 +13,8 @@ from batchrank.publishing.opening import open_target
 from batchrank.publishing.publication import Publication, ready
 from batchrank.publishing.source import Source
 from batchrank.publishing.target import Target
-from batchrank.spec.publishspec import PublishSpec, as_keys
+from batchrank.spec.complaints import as_keys
+from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.store import Store
 
 _READY_SECONDS = 10.0
@@ -47,7 +48,7 @@ async def obstacle(spec: PublishSpec) -> str | None:
         finally:
             await target.close()
     except UsageError as error:
-        raise UsageError(as_keys(str(error))) from error
+        raise UsageError(as_keys(str(error), PublishSpec.model_fields)) from error
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
@@ -36,6 +37,7 @@ _WORDS = {
     "missing": "is missing",
     "string_pattern_mismatch": "must be the name of an environment variable that holds the key",
 }
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _LONG_BITS = 200
 _NEVER_TOLD = "api_key_env"
 """Where a name is asked for, people give the key itself: it must not get into any log."""
@@ -63,6 +65,16 @@ def complaint(error: ValidationError, flags: Container[str], where: str = "") ->
     untold = first["type"] == "missing" or place[-1] == _NEVER_TOLD
     got = "" if untold else f", got {_told(value)}"
     return f"{_name(place, flags, where)} {words}{got}"
+
+
+def as_keys(told: str, keys: Container[str]) -> str:
+    """What is told of flags, to who has written them as `keys`: in a job spec or in Python."""
+
+    def renamed(flag: re.Match[str]) -> str:
+        name = flag[1].replace("-", "_")
+        return name if name in keys else flag[0]
+
+    return _FLAG.sub(renamed, told)
 
 
 def unreadable_text(

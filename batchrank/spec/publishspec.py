@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchrank.entries import Scheme, is_namespace
@@ -12,12 +10,6 @@ from batchrank.spec.times import parse_duration
 from batchrank.values import QueryStatus
 
 _MOST_JITTER = 0.9
-_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
-
-
-def as_keys(told: str) -> str:
-    """What is told of flags of `publish`, to who has written them as keys of a job spec."""
-    return _FLAG.sub(lambda flag: flag[1].replace("-", "_"), told)
 
 
 class PublishSpec(BaseModel):
