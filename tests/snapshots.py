@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from batchrank.running.snapshot import (
+from batchrank.progress.snapshot import (
     Finished,
     GateState,
     Move,

@@ -14,10 +14,10 @@ import pytest
 
 from batchrank.errors import NoServerError
 from batchrank.formats.sources.source import Source
+from batchrank.progress.snapshot import Snapshot
+from batchrank.progress.status import read_status, status_path, write_status
+from batchrank.progress.trace import Done, PaceByServer, Trace
 from batchrank.running.runner import Runner
-from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import read_status, status_path, write_status
-from batchrank.running.trace import Done, PaceByServer, Trace
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import QueryStatus, RankedQuery, Status
 from scripts.judge import JudgeServer

@@ -8,8 +8,8 @@ from datetime import datetime
 import pytest
 
 from batchrank.errors import BatchrankError
+from batchrank.progress.counts import Progress
 from batchrank.running.night import End, end_of
-from batchrank.running.progress import Progress
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.spec.jobspec import JobSpec
 from tests.endpoints.acting import Clock

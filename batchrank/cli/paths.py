@@ -13,10 +13,10 @@ from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.holdings import Holding, holding
 from batchrank.formats.sources.source import files_of
 from batchrank.formats.wording import quoted
+from batchrank.progress.status import status_path
 from batchrank.publishing.opening import target_path
 from batchrank.results.filenames import rejected_name, summary_name
 from batchrank.running.inputs import source_of
-from batchrank.running.status import status_path
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import OutputFormat
 

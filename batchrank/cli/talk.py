@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from batchrank.formats.wording import counted, duration, printable
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 
 _SECONDS_A_LINE = 60.0
 _LEVELS = {"warning": logging.WARNING, "stopped": logging.WARNING, "rejected": logging.ERROR}

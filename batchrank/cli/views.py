@@ -11,7 +11,7 @@ from batchrank.errors import UsageError
 from batchrank.live.dashboard import Dashboard, Inspect
 from batchrank.live.listening import listening
 from batchrank.live.page import load_page
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 from batchrank.spec.address import parse_address
 from batchrank.spec.jobspec import JobSpec
 

@@ -16,10 +16,10 @@ from batchrank.library.feed import Feed
 from batchrank.library.requests import Requests
 from batchrank.library.settings import check_followed, in_python
 from batchrank.measuring.scratch import scratch_folder
+from batchrank.progress.snapshot import Snapshot
 from batchrank.results.writing import make_row
 from batchrank.running.report import Report
 from batchrank.running.runner import Runner
-from batchrank.running.snapshot import Snapshot
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import make_spec
 from batchrank.store.queries import finished_lines

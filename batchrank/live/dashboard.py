@@ -14,7 +14,7 @@ from aiohttp import web
 from batchrank.errors import BatchrankError
 from batchrank.live.feed import Feed
 from batchrank.live.page import Page
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 from batchrank.spec.address import Address
 
 _MOST_READERS = 32

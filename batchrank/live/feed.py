@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import orjson
 
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 
 
 class Feed:

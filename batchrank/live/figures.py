@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from batchrank.running.snapshot import STEPS, Snapshot
+from batchrank.progress.snapshot import STEPS, Snapshot
 
 _Samples = Iterable[tuple[Sequence[str], float | None]]
 """Label values beside the store, and the value; None: nothing is known, and nothing said."""

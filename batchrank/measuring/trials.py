@@ -17,9 +17,9 @@ from batchrank.formats.sources.source import Source
 from batchrank.measuring.runs import falling
 from batchrank.measuring.sampling import Sample
 from batchrank.metrics.evaluation import Scores
+from batchrank.progress.snapshot import Snapshot
 from batchrank.ranking.replay import Replayed, replay
 from batchrank.running.runner import Runner
-from batchrank.running.snapshot import Snapshot
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import make_spec
 from batchrank.spec.stagespec import StageSpec

@@ -13,12 +13,12 @@ from typing import Any
 from batchrank.clock import Clock, SystemClock
 from batchrank.errors import BatchrankError, StoppedError
 from batchrank.formats.wording import counted, displayable, duration
+from batchrank.progress.counts import Progress
+from batchrank.progress.snapshot import STEPS, Step
 from batchrank.publishing.making import publication_of
 from batchrank.publishing.publication import Publication, Published
 from batchrank.reporting import Wanted, write_report
-from batchrank.running.progress import Progress
 from batchrank.running.report import Report
-from batchrank.running.snapshot import STEPS, Step
 from batchrank.running.stopping import Stopping
 from batchrank.serving.backoff import delay_of
 from batchrank.spec.complaints import as_keys

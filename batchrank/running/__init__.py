@@ -1,1 +1,1 @@
-"""A run from input to verdict, and what is told of it while it lasts."""
+"""A run from input to verdict."""

@@ -9,10 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from batchrank.formats.wording import displayable
-from batchrank.results.filenames import NO_FILE
-from batchrank.running.intake import Intake
-from batchrank.running.progress import Progress
-from batchrank.running.snapshot import (
+from batchrank.progress.counts import Progress
+from batchrank.progress.snapshot import (
     STEPS,
     Finished,
     GateState,
@@ -20,8 +18,10 @@ from batchrank.running.snapshot import (
     Snapshot,
     WindowCount,
 )
+from batchrank.progress.trace import Done, PaceByServer, Trace
+from batchrank.results.filenames import NO_FILE
+from batchrank.running.intake import Intake
 from batchrank.running.timekeeper import Timekeeper
-from batchrank.running.trace import Done, PaceByServer, Trace
 from batchrank.serving.pool import Pool
 from batchrank.serving.session import Session
 from batchrank.spec.jobspec import JobSpec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from batchrank.progress.counts import Progress
 from batchrank.results.causes import Cause
-from batchrank.running.progress import Progress
 from batchrank.store.history import Changes
 from batchrank.store.queries import Coverage
 from batchrank.store.records import Run, Totals

@@ -14,6 +14,8 @@ from batchrank.formats.encoders.formats import make_encoder, output_format
 from batchrank.formats.sources.source import Source, check_readable
 from batchrank.formats.wording import displayable
 from batchrank.logs import about
+from batchrank.progress.counts import Progress
+from batchrank.progress.snapshot import Snapshot
 from batchrank.ranking.job import Job
 from batchrank.results.filenames import NO_FILE
 from batchrank.results.inspection import as_document, inspected
@@ -22,10 +24,8 @@ from batchrank.running.intake import Intake, Order
 from batchrank.running.night import hold_lock, night_before
 from batchrank.running.ongoing import Ongoing
 from batchrank.running.openqueries import OpenQueries
-from batchrank.running.progress import Progress
 from batchrank.running.recorder import Recorder
 from batchrank.running.report import Report
-from batchrank.running.snapshot import Snapshot
 from batchrank.running.stopping import Stopping
 from batchrank.running.ticking import Ticking
 from batchrank.running.timekeeper import Timekeeper

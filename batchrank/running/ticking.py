@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Self
 
 from batchrank.errors import BatchrankError, StoreError
+from batchrank.progress.snapshot import Snapshot
+from batchrank.progress.status import write_status
 from batchrank.running.recorder import Recorder
-from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import write_status
 from batchrank.store.connection import file_number, size_of
 
 _TICK_SECONDS = 1.0

@@ -9,10 +9,10 @@ from typing import Self
 
 from batchrank.clock import Clock
 from batchrank.errors import BatchrankError, DeadlineError
+from batchrank.progress.counts import Progress
 from batchrank.running.deadline import Night
 from batchrank.running.night import End, end_of
 from batchrank.running.pace import Pace, WorkClock
-from batchrank.running.progress import Progress
 from batchrank.serving.curfew import Curfew
 from batchrank.spec.jobspec import JobSpec
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -226,7 +225,7 @@ def test_a_folder_that_vanishes_during_the_night_loses_no_answer(
 ) -> None:
     output = tmp_path / "missing" / "out.jsonl"
     # It was there when the night began.
-    monkeypatch.setattr(sys.modules["batchrank.cli.commands.run"], "check_paths", lambda *_: None)
+    monkeypatch.setattr("batchrank.cli.commands.run.check_paths", lambda *_: None)
     assert "create its folder" in _says_one_line(shell.run(source, "-o", output), 1)
     asked = len(server.calls)
     output.parent.mkdir()

@@ -17,7 +17,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from batchrank.running.status import read_status
+from batchrank.progress.status import read_status
 from batchrank.store.lock import store_lock
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell

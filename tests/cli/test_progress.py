@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.cli.talk import Talk
-from batchrank.running.progress import Progress
+from batchrank.progress.counts import Progress
 from tests.snapshots import SNAPSHOT
 
 

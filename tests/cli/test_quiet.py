@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from batchrank.clock import SystemClock
-from batchrank.running.status import read_status
+from batchrank.progress.status import read_status
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import batchrank, rows_of, started, windows, written

@@ -76,7 +76,7 @@ def test_what_no_command_catches_is_one_line(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["batchrank.cli.commands.check"], "check_lines", fail)
+    monkeypatch.setattr("batchrank.cli.commands.check.check_lines", fail)
     ended = batchrank("check", source)
     assert ended.code == code
     (line,) = ended.err.splitlines()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from batchrank.running.status import read_status
+from batchrank.progress.status import read_status
 from batchrank.version import __version__
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
 from tests.cli.running import (

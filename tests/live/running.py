@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from batchrank.formats.sources.source import Source
+from batchrank.progress.snapshot import Snapshot
 from batchrank.running.runner import Runner
-from batchrank.running.snapshot import Snapshot
 from batchrank.spec.jobspec import JobSpec
 from tests.cli.running import Row, written
 

@@ -19,7 +19,7 @@ from batchrank.cli.views import Tick, views_of
 from batchrank.live.dashboard import Dashboard
 from batchrank.live.listening import listening
 from batchrank.live.page import load_page
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 from batchrank.spec.address import parse_address
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from batchrank.cli.display.board import board, sparkline
-from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import write_status
+from batchrank.progress.snapshot import Snapshot
+from batchrank.progress.status import write_status
 from batchrank.store.lock import store_lock
 from tests.cli.conftest import Shell
 from tests.cli.running import Result, batchrank

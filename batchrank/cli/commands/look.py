@@ -20,10 +20,10 @@ from batchrank.errors import UsageError
 from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
+from batchrank.progress.snapshot import Snapshot
+from batchrank.progress.status import read_status
 from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.results.writing import Written, write_results
-from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import read_status
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked

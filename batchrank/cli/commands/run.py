@@ -24,12 +24,12 @@ from batchrank.errors import BatchrankError, DiskError, StoppedError, StoreInUse
 from batchrank.formats.sources.source import Source
 from batchrank.logs import json_logs
 from batchrank.nightly.after import AfterTheRun, Night, steps_of
+from batchrank.progress.snapshot import Snapshot
 from batchrank.publishing.making import obstacle
 from batchrank.results.filenames import default_output, name_of_part
 from batchrank.running.inputs import source_of
 from batchrank.running.report import Report
 from batchrank.running.runner import Runner
-from batchrank.running.snapshot import Snapshot
 from batchrank.running.summaryfile import write_summary
 from batchrank.spec.jobspec import JobSpec
 

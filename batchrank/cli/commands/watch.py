@@ -16,8 +16,8 @@ from batchrank.cli.display.board import board
 from batchrank.cli.talk import told
 from batchrank.errors import UsageError
 from batchrank.formats.wording import duration, one_line, quoted
-from batchrank.running.snapshot import Snapshot
-from batchrank.running.status import read_status
+from batchrank.progress.snapshot import Snapshot
+from batchrank.progress.status import read_status
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from batchrank.formats.wording import counted, duration, one_line
-from batchrank.running.snapshot import Finished, Snapshot
+from batchrank.progress.snapshot import Finished, Snapshot
 
 _BARS = "▁▂▃▄▅▆▇█"
 _TRACE = 60

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 
 from batchrank.formats.wording import counted
+from batchrank.progress.snapshot import State, Step
 from batchrank.ranking.asked import Spent
-from batchrank.running.snapshot import State, Step
 from batchrank.values import Tally
 
 _MEANINGFUL = 5

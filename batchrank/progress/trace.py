@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from batchrank.running.snapshot import Rates
+from batchrank.progress.snapshot import Rates
 from batchrank.serving.served import EndpointState
 
 _MINUTE = 60.0

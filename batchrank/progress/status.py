@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from batchrank.running.snapshot import Snapshot
+from batchrank.progress.snapshot import Snapshot
 from batchrank.store.connection import make_private
 
 
