@@ -24,9 +24,14 @@ async def each(requests: Requests) -> AsyncIterator[Given]:
             yield request
 
 
-def encoded(request: Given) -> bytes:
-    """A request as a line; UsageError for what no line can hold."""
+def encoded(request: object) -> bytes:
+    """A request as a line; UsageError for what is none, and for what no line can hold."""
     value = _plain(request) if isinstance(request, Request) else request
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"a request is {request!r:.60} ({type(request).__name__}), expected a Request or a "
+            "mapping: give an iterable of them (rerank_frame takes a DataFrame)"
+        )
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:

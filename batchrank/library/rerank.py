@@ -144,6 +144,8 @@ def _stop_on_failure(filling: asyncio.Task[None], runner: Runner) -> None:
 
 def _raise_for(report: Report) -> None:
     said = "; ".join(report.reasons)
+    if report.examples:
+        said += f" (for example {report.examples[0]})"
     if report.exit_code == RejectedError.exit_code:
         raise RejectedError(said)
     if report.exit_code:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,3 +235,19 @@ async def test_what_is_odd_about_requests_goes_to_the_log(
     )
     (said,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert said.startswith("1 query ('bare'): there are no candidates")
+
+
+@pytest.mark.parametrize(
+    "given", [ROWS[0], "queries.jsonl", ["a"], [1], [None], [("q", ["a"])], [[ROWS[0]]]]
+)
+async def test_what_is_no_request_is_refused(server: JudgeServer, given: Any) -> None:
+    with pytest.raises(UsageError, match=r"a request is .*, expected a Request or a mapping"):
+        await batchrank.rerank(given, base_url=server.url, spec=SPEC)
+    assert windows(server) == []
+
+
+async def test_a_rejection_gives_an_example(server: JudgeServer) -> None:
+    with pytest.raises(RejectedError, match=r"failed.* \(for example line 2: .*has no qid"):
+        await batchrank.rerank(
+            [ROWS[0], {"query": "who", "documents": ["a"]}], base_url=server.url, spec=SPEC
+        )
