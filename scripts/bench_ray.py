@@ -1,11 +1,14 @@
 """Measures a job on a Ray cluster beside the same job on one machine, and where a driver is full.
 
-    python -m scripts.bench_ray        # some 3 minutes; --size 0.3 for a third of the queries
+    python -m scripts.bench_ray                # some 12 minutes, on a quiet machine
+    python -m scripts.bench_ray --size 0.1     # a tenth of the queries: 5 minutes
+    python -m scripts.bench_ray --part null    # one part alone
 
-Two judges with 32 slots of 200 ms, each beside a node of a cluster on this machine: the share of
-the slots' time that is used, and the driver's CPU a window, against the same judges named by two
---base-url. Then what a message to a worker costs the driver, with workers that answer at once, and
-from both by arithmetic the load of a driver of up to 1,000 nodes.
+Part `cluster`: two judges with 32 slots of 200 ms, each beside a node of a cluster on this machine:
+the share of the slots' time that is used, and the driver's CPU a window, against the same judges
+named by two --base-url. Part `null`: up to 1,000 nodes that are stand-ins in the driver's process,
+and what messages of Ray cost beside them: how many windows a second fill a driver.
+Exit code 1 where a target was missed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +30,7 @@ from typing import Any
 import orjson
 
 from batchrank.distributed.relay import ENOUGH, Reply, Taken, Wanted
+from scripts.benchmarks.figures import Row, figure, missed, table
 from scripts.benchmarks.ideal import rate_of
 from scripts.benchmarks.inputs import make_input
 from scripts.benchmarks.processes import batchrank, run
@@ -38,11 +44,10 @@ MESSAGES = 1500
 BODY = b"x" * 16_000
 """A request of 16 KB, as windows of 20 documents make."""
 REPLY = b"y" * 400
-NODES = (2, 10, 30, 100, 300, 1000)
-PAUSE = 0.05
-"""Of a call's time: how long replies wait for others at a node, at least."""
-QUEUED = SLOTS // 4
-"""Calls that wait in a node's server: so many may come in one message and no slot is idle."""
+STAND_INS = ((2, 0.2), (10, 0.2), (30, 2.0), (100, 2.0), (300, 2.0), (1000, 2.0))
+"""Nodes, and the seconds of a call at each."""
+MOST_QUERIES = 4000
+CLIENT = "ray, by its client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,15 @@ class Found:
     windows: int
     rate: float
     cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Windows a second at the nodes; CPU seconds and messages, either way, of a window."""
+
+    rate: float
+    cpu: float
+    messages: float
 
 
 class Null:
@@ -75,15 +89,24 @@ class Null:
 
 
 @contextmanager
-def cluster(ports: Sequence[str]) -> Iterator[str]:
-    """A cluster of one node a port, which is its variable JUDGE_PORT; yields its address."""
+def cluster(ports: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A cluster of one node a port, which is its variable JUDGE_PORT.
+
+    Yields its address, and that for Ray's client.
+    """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # or what serves Ray's client fails at times
     made = import_module("ray.cluster_utils").Cluster()  # an extra
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        client = free.getsockname()[1]
+    head = {"include_dashboard": False, "ray_client_server_port": client}
     try:
         for port in ports:
             size = {"num_cpus": 0, "object_store_memory": 200_000_000}
-            made.add_node(env_vars={"JUDGE_PORT": port}, include_dashboard=False, **size)
-        yield str(made.address)
+            made.add_node(env_vars={"JUDGE_PORT": port}, **size, **head)
+            head = {}
+        yield str(made.address), f"ray://127.0.0.1:{client}"
     finally:
         made.shutdown()
 
@@ -104,22 +127,21 @@ def measured(command: list[str], logs: Sequence[Path], queries: int) -> Found:
     return Found(expected, rate_of(ended), used.cpu)
 
 
-def beside_one_machine(folder: Path, size: float) -> dict[str, float]:
-    """Both clients in turn; CPU seconds a window of each, by name."""
+def beside_one_machine(folder: Path, size: float) -> Row:
+    """All clients in turn, with few queries and with all: more of them cost the CPU a window."""
     logs = [folder / f"{number}.log" for number in range(2)]
     found: dict[tuple[str, str], Found] = {}
+    whole = max(round(CASE.queries * size), CASE.all_slots)
     with ExitStack() as stack:
         urls = [stack.enter_context(judge(CASE, SLOTS, log)) for log in logs]
-        address = stack.enter_context(cluster([url.rpartition(":")[2] for url in urls]))
-        there = {
-            "one machine": [part for url in urls for part in ("--base-url", url)],
-            "ray": [
+        addresses = stack.enter_context(cluster([url.rpartition(":")[2] for url in urls]))
+        there = {"one machine": [part for url in urls for part in ("--base-url", url)]}
+        for name, address in zip(("ray", CLIENT), addresses, strict=True):
+            there[name] = [
                 *("--engine", "ray", "--ray-address", address),
                 *("--base-url", "http://127.0.0.1:${JUDGE_PORT}"),
-            ],
-        }
-        for amount, share in (("few", 0.25), ("all", 1.0)):
-            count = round(CASE.queries * size * share)
+            ]
+        for amount, count in (("few", whole // 4), ("all", whole)):
             source = folder / f"{count}.jsonl"
             make_input(source, count, CANDIDATES, TEXT_BYTES)
             for name, where in there.items():
@@ -129,18 +151,18 @@ def beside_one_machine(folder: Path, size: float) -> dict[str, float]:
     most = CASE.all_slots / CASE.call_seconds
     cpu = {}
     for name in there:
-        few, whole = found[name, "few"], found[name, "all"]
-        cpu[name] = (whole.cpu - few.cpu) / (whole.windows - few.windows)
-        print(f"{name:12} slot use {whole.rate / most:.3f}   CPU a window {cpu[name] * 1e3:.3f} ms")
-    ratio = cpu["ray"] / cpu["one machine"]
-    use = found["ray", "all"].rate / most
-    print(f"slot use     {use:.3f}, target ≥ {CASE.use}: {_verdict(passed=use >= (CASE.use or 0))}")
-    print(f"CPU ratio    {ratio:.2f}, target ≤ {CPU}: {_verdict(passed=ratio <= CPU)}")
-    return cpu
-
-
-def _verdict(*, passed: bool) -> str:
-    return "pass" if passed else "FAIL"
+        few, every = found[name, "few"], found[name, "all"]
+        cpu[name] = (every.cpu - few.cpu) / (every.windows - few.windows)
+    figures = [figure("ray: share of the slots' time used", found["ray", "all"].rate / most,
+                      least=CASE.use),
+               figure("ray: driver CPU a window / one machine's", cpu["ray"] / cpu["one machine"],
+                      most=CPU)]  # fmt: skip
+    figures += [
+        figure(f"{name}: share of the slots' time", found[name, "all"].rate / most)
+        for name in ("one machine", CLIENT)
+    ]
+    figures += [figure(f"{name}: CPU a window, ms", cpu[name] * 1e3) for name in there]
+    return Row("cluster", f"2 nodes × {SLOTS} slots of 0.2 s, {whole} queries", tuple(figures))
 
 
 async def cost_of_messages(address: str) -> tuple[float, float]:
@@ -163,48 +185,76 @@ async def cost_of_messages(address: str) -> tuple[float, float]:
         costs.append((time.process_time() - cpu) / count)
         wall = (time.perf_counter() - began) / count
         told = f"driver CPU {costs[-1] * 1e3:.3f} ms, round trip {wall * 1e3:.2f} ms"
-        print(f"a message of {size:2}: {told}")
+        print(f"a message of {size:2} and its answer: {told}", file=sys.stderr)
     await asyncio.to_thread(ray.shutdown)
     each = max(0.0, (costs[1] - costs[0]) / (ENOUGH - 1))
     return costs[0] - each, each
 
 
-def by_arithmetic(cpu: dict[str, float], message: float, each: float) -> None:
-    """Print the driver's load by the number of nodes.
-
-    A driver that is busy takes replies more seldom, so that a message holds more of them: between
-    those that come in a pause and those that the servers' queues make up for.
-    """
-    rate = SLOTS / CASE.call_seconds
-    # What a window costs whatever the messages: all but what was measured of those on two nodes.
-    own = max(0.0, cpu["ray"] - each - message / max(1.0, rate * PAUSE * CASE.call_seconds))
-    at_ease = own + each + message / max(1.0, SLOTS * PAUSE)
-    busy = own + each + message / QUEUED
-    print("nodes   windows/s of 200 ms   cores at ease   busy   windows/s of 2 s   at ease   busy")
-    for nodes in NODES:
-        loads = [
-            f"{all_:10,.0f} {all_ * at_ease:10.2f} {all_ * busy:10.2f}"
-            for all_ in (nodes * SLOTS / CASE.call_seconds, nodes * SLOTS / 2.0)
-        ]
-        print(f"{nodes:5} {'   '.join(loads)}")
-    full = 1 / busy
-    print(
-        f"one core is full at {full:,.0f} windows/s: {full * CASE.call_seconds / SLOTS:,.0f} nodes "
-        f"with {SLOTS} slots of {CASE.call_seconds:g} s, {full * 2 / SLOTS:,.0f} of 2 s; beyond "
-        "that: --shard"
+def stand_ins(folder: Path, nodes: int, seconds: float, size: float) -> Seen:
+    """A job on so many nodes that are in the driver's own process."""
+    most = max(200, round(MOST_QUERIES * size))
+    whole = min(most, max(200, nodes * SLOTS // 2))
+    found = []
+    for count in (whole // 4, whole):
+        source, target = folder / f"{count}.jsonl", folder / "figures.json"
+        make_input(source, count, CANDIDATES, TEXT_BYTES)
+        store = folder / f"{nodes}-{count}.sqlite"
+        job = ["run", str(source), "--store", str(store), "-o", os.devnull]
+        run([
+            *(sys.executable, "-m", "scripts.benchmarks.null_nodes"),
+            *(str(nodes), str(SLOTS), str(seconds), str(target), *job),
+        ])  # fmt: skip
+        found.append(orjson.loads(target.read_bytes()))
+    few, every = found
+    windows = every["windows"] - few["windows"]
+    return Seen(
+        rate_of(sorted(every["ended"])),
+        (every["cpu"] - few["cpu"]) / windows,
+        max(0.0, (every["messages"] - few["messages"]) / windows),
     )
+
+
+def without_a_cluster(folder: Path, size: float) -> Row:
+    """What fills a driver: its own work by stand-ins, and Ray's part by what messages cost."""
+    with cluster(["0"]) as (address, _):
+        message, each = asyncio.run(cost_of_messages(address))
+    figures = []
+    full = 0.0
+    for nodes, seconds in STAND_INS:
+        seen = stand_ins(folder, nodes, seconds, size)
+        # A message and its answer were measured as one, and are counted as two.
+        cost = seen.cpu + seen.messages / 2 * message + each
+        offered = nodes * SLOTS / seconds
+        name = f"{nodes:,} nodes × {SLOTS} of {seconds:g} s"
+        figures += [
+            figure(f"{name}: offered windows/s", offered),
+            figure(f"{name}: windows/s without Ray", seen.rate),
+            figure(f"{name}: driver CPU a window without Ray, ms", seen.cpu * 1e3),
+            figure(f"{name}: messages a window", seen.messages),
+            figure(f"{name}: driver is full at windows/s", 1 / cost),
+        ]
+        if nodes * SLOTS / seconds <= 1 / cost:
+            full = max(full, offered)
+    said = f"the most that was offered and one driver can take: {full:,.0f} windows/s; "
+    return Row("null", said + "beyond what fills it: --shard", tuple(figures))
 
 
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--size", type=float, default=1.0, help="share of the queries")
-    size = parser.parse_args().size
-    with tempfile.TemporaryDirectory() as folder:
-        cpu = beside_one_machine(Path(folder), size)
-    with cluster(["0"]) as address:
-        message, each = asyncio.run(cost_of_messages(address))
-    by_arithmetic(cpu, message, each)
+    parser.add_argument("--part", choices=("cluster", "null"), action="append", help="default: all")
+    given = parser.parse_args()
+    parts = {"cluster": beside_one_machine, "null": without_a_cluster}
+    rows = []
+    for part in given.part or parts:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(parts[part](Path(folder), given.size))
+        print(f"{part}: {rows[-1].about}", file=sys.stderr)
+    print(table(rows))
+    if failures := missed(rows):
+        sys.exit(f"missed: {', '.join(failures)}")
 
 
 if __name__ == "__main__":

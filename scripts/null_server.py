@@ -21,7 +21,7 @@ import uvloop
 _WINDOW = b"[10]"
 """Stands in the windows of a job; the preflight shows fewer documents."""
 _WANTED = re.compile(rb"Name the (\d+) best|Rank all (\d+) documents")
-_PROPS = b'{"default_generation_settings":{"n_ctx":16384},"total_slots":16}'
+_PROPS = b'{"default_generation_settings":{"n_ctx":16384},"total_slots":%d}'
 _MODELS = (
     b'{"data":[{"id":"null","owned_by":"llamacpp",'
     b'"meta":{"n_params":1,"size":1,"n_vocab":1,"n_ctx_train":16384}}]}'
@@ -34,6 +34,28 @@ class Seen:
 
     windows: int = 0
     first: float | None = None
+
+
+def is_window(body: bytes) -> bool:
+    """Whether a request is one of a job's windows, not of the preflight."""
+    return _WINDOW in body
+
+
+def reply_to(path: bytes, body: bytes, slots: int = 16) -> bytes | None:
+    """The body of the answer to a request for `path`, empty for GET; None: there is no such path.
+
+    `slots` is how many the server says it has.
+    """
+    if not body:
+        known = {b"/v1/models": _MODELS, b"/props": _PROPS % slots, b"/health": b"{}"}
+        return known.get(path)
+    wanted = _WANTED.search(body)
+    count = int(wanted[1] or wanted[2]) if wanted else 1
+    named = ",".join(map(str, range(1, count + 1))).encode()
+    return (
+        b'{"choices":[{"message":{"role":"assistant","content":"' + named + b'"},'
+        b'"finish_reason":"stop"}],"usage":{"prompt_tokens":4000,"completion_tokens":8}}'
+    )
 
 
 class NullServer(asyncio.Protocol):
@@ -63,24 +85,12 @@ class NullServer(asyncio.Protocol):
             self._answer(path, body)
 
     def _answer(self, path: bytes, body: bytes) -> None:
-        status = b"200 OK"
-        if body:
-            if _WINDOW in body:
-                self._seen.windows += 1
-                self._seen.first = self._seen.first or time.time()
-            wanted = _WANTED.search(body)
-            count = int(wanted[1] or wanted[2]) if wanted else 1
-            named = ",".join(map(str, range(1, count + 1))).encode()
-            reply = (
-                b'{"choices":[{"message":{"role":"assistant","content":"' + named + b'"},'
-                b'"finish_reason":"stop"}],"usage":{"prompt_tokens":4000,"completion_tokens":8}}'
-            )
-        elif path == b"/stats":
-            reply = json.dumps(asdict(self._seen)).encode()
-        elif path in (b"/v1/models", b"/props", b"/health"):
-            reply = {b"/v1/models": _MODELS, b"/props": _PROPS, b"/health": b"{}"}[path]
-        else:
-            status, reply = b"404 Not Found", b"{}"
+        if is_window(body):
+            self._seen.windows += 1
+            self._seen.first = self._seen.first or time.time()
+        stats = path == b"/stats"
+        found = json.dumps(asdict(self._seen)).encode() if stats else reply_to(path, body)
+        status, reply = (b"404 Not Found", b"{}") if found is None else (b"200 OK", found)
         head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
         self._transport.write(head % (status, len(reply)) + reply)
 

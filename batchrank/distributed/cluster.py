@@ -33,6 +33,8 @@ _START_SECONDS = 60.0
 """What a worker may take to start: a process that imports batchrank."""
 _END_SECONDS = 5.0
 """What a worker that was killed may take until Ray says so."""
+_CLIENT_TRIES = 3
+"""What serves Ray's client starts a process for each driver by a fork that gRPC breaks at times."""
 _CONCURRENCY = 10_000
 """Calls that a worker may hold; Ray's own limit is 1,000."""
 
@@ -66,7 +68,8 @@ async def ray_cluster(wish: Wish, gate: Gate) -> AsyncIterator[Cluster]:
     """
     ray = await asyncio.to_thread(_load)
     await _knock(wish.address)
-    await asyncio.to_thread(_join, ray, wish.address)
+    tries = _CLIENT_TRIES if wish.address.startswith("ray://") else 1
+    await asyncio.to_thread(_join, ray, wish.address, tries)
     cluster = Cluster(ray, wish, gate)
     try:
         yield cluster
@@ -119,7 +122,7 @@ def _nobody(address: str, why: str) -> NoServerError:
     )
 
 
-def _join(ray: Any, address: str) -> None:
+def _join(ray: Any, address: str, tries: int) -> None:
     try:
         # In a thread, where Ray leaves the handlers of signals alone.
         ray.init(
@@ -131,8 +134,10 @@ def _join(ray: Any, address: str) -> None:
     except ImportError as error:
         raise UsageError(f"{address} needs Ray's client: {_INSTALL}") from error
     except (ConnectionError, RuntimeError, ValueError) as error:
+        if tries > 1:
+            return _join(ray, address, tries - 1)
         raise _nobody(address, _said(error)) from error
-    _hush()
+    return _hush()
 
 
 class Cluster:

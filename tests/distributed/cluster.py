@@ -25,6 +25,7 @@ QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 200,
          "health_check_failure_threshold": 3}  # fmt: skip
 SIZE = {"num_cpus": 0, "object_store_memory": 80_000_000}
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # or what serves Ray's client fails at times
 
 
 class Nodes:

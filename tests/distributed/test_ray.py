@@ -92,6 +92,24 @@ def test_a_cluster_that_is_not_there_is_said_at_once(nodes: Nodes, source: Path)
         assert len(found.err.splitlines()) == 1
 
 
+def test_ray_s_client_is_given_another_try(
+    nodes: Nodes, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    tried = []
+
+    def init(**_: object) -> None:
+        tried.append(1)
+        raise RuntimeError("Starting Ray client server failed.\nSee its logs.")
+
+    monkeypatch.setattr(ray, "init", init)
+    found = batchrank(*job(nodes, source, address=nodes.client_address))
+    assert found.code == 4
+    assert f"no Ray cluster can be joined at {nodes.client_address}: See its logs" in found.err
+    assert len(tried) == 3
+
+
 @pytest.mark.parametrize("address_of", [lambda it: it.address, lambda it: it.client_address])
 def test_the_output_is_that_of_one_machine(
     nodes: Nodes, source: Path, expected: bytes, address_of: Callable[[Nodes], str]
