@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from batchrank.cli.views import Tick, views_of
 from batchrank.live.dashboard import Dashboard
@@ -163,7 +163,7 @@ def test_a_persons_path(browser: Browser, held_run: Held) -> None:
         assert wrong == []
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@pytest.mark.parametrize("size", [WIDE, (800, 900), NARROW])
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_stands_out_of_the_page(
     browser: Browser, still: str, size: tuple[int, int], dark: bool
@@ -173,7 +173,24 @@ def test_nothing_stands_out_of_the_page(
         expect(page.locator("#recent tr")).to_have_count(2)
         assert overflows(page) == []
         assert poor_contrasts(page) == []
+        # No word stands on its neighbour.
+        cut = "(one) => one.scrollWidth > one.clientWidth + 1 ? [one.innerText] : []"
+        assert page.evaluate(f"[...document.querySelectorAll('th, .tile')].flatMap({cut})") == []
+        drawn = page.locator(".tile svg").evaluate("(one) => one.getBoundingClientRect().left")
+        assert text_end(page.locator(".tile span").first) < drawn
         assert wrong == []
+
+
+def text_end(element: Locator) -> float:
+    """Where the text of an element ends, in pixels from the left."""
+    end: float = element.evaluate(
+        """(one) => {
+          const range = document.createRange();
+          range.selectNodeContents(one);
+          return range.getBoundingClientRect().right;
+        }"""
+    )
+    return end
 
 
 LONG = "unbroken" * 60
