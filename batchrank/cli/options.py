@@ -168,6 +168,7 @@ RayAddress = Annotated[
 WorkersPerNode = Annotated[
     int | None, setting("workers_per_node", "--workers-per-node", panel=_MODEL)
 ]
+NumGpus = Annotated[float | None, setting("num_gpus", "--num-gpus", panel=_MODEL, metavar="N")]
 Insecure = Annotated[bool | None, setting("insecure", "--insecure/--secure", panel=_MODEL)]
 WaitForServer = Annotated[
     str | None, setting("wait_for_server", "--wait-for-server", panel=_MODEL, metavar="DURATION")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
 from batchrank.backends.transport import Gate
-from batchrank.distributed.relay import Hello, Relay, Taken, Wanted
+from batchrank.distributed.relay import Hello, Relay, Source, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import (
     BatchrankError,
@@ -23,14 +23,16 @@ from batchrank.errors import (
 )
 
 T = TypeVar("T")
+Place = tuple[str, int]
+"""A node by its number, and which of the servers there, from 1."""
 _LOST = (ConnectionError, ValueError)
 """What Ray's client raises, beside errors of Ray, when its connection is gone for good."""
 _INSTALL = "pip install 'batchrank[ray]'"
 _LOOK_SECONDS = 1.0
 """Between two looks at who is in the cluster."""
 _KNOCK_SECONDS = 10.0
-_START_SECONDS = 60.0
-"""What a worker may take to start: a process that imports batchrank."""
+_PATIENCE_SECONDS = 60.0
+"""At the start the slower nodes are waited for so long, where others are there."""
 _END_SECONDS = 5.0
 """What a worker that was killed may take until Ray says so."""
 _CLIENT_TRIES = 3
@@ -41,13 +43,18 @@ _CONCURRENCY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How workers are made: `address` of the cluster; the rest is for `Relay`."""
+    """What is wanted of the cluster at `address`: on each node so many servers of `source`.
+
+    Each is reached through `workers` of its own, which take `num_gpus` each of the node and may
+    take `start_seconds` until theirs answers.
+    """
 
     address: str
-    workers_per_node: int
-    base_url: str
-    api_key_env: str | None
-    insecure: bool
+    source: Source
+    servers: int = 1
+    workers: int = 1
+    num_gpus: float = 0.0
+    start_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +154,18 @@ class Cluster:
         self._ray = ray
         self._wish = wish
         self._gate = gate
-        self._nodes: dict[str, NodeTransport] = {}
-        self._meetings: dict[str, asyncio.Task[NodeTransport | str]] = {}
-        self._useless: set[str] = set()
+        self._nodes: dict[Place, NodeTransport] = {}
+        self._meetings: dict[Place, asyncio.Task[NodeTransport | str]] = {}
+        self._useless: set[Place] = set()
 
     async def present(self) -> Change:
-        """The nodes that are there now, each as soon as all have a worker or can't have one."""
+        """The nodes that are there now: all, or those that are ready when the others take long."""
         await self._look()
-        if self._meetings:
-            await asyncio.wait(self._meetings.values())
+        slow = set(self._meetings.values())
+        if slow:
+            ready, slow = await asyncio.wait(slow, timeout=_PATIENCE_SECONDS)
+            while slow and all(isinstance(one.result(), str) for one in ready):
+                ready, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
         return await self._look()
 
     async def changes(self) -> AsyncIterator[Change]:
@@ -175,7 +185,7 @@ class Cluster:
 
     async def _look(self) -> Change:
         """What is new since the last look; nodes that are new are met meanwhile."""
-        alive = await asyncio.to_thread(self._alive)
+        alive = self._places(await asyncio.to_thread(self._alive))
         left = [self._nodes.pop(node) for node in self._nodes.keys() - alive.keys()]
         came, faults = [], []
         for node in [node for node, meeting in self._meetings.items() if meeting.done()]:
@@ -189,7 +199,7 @@ class Cluster:
             else:
                 left.append(met)
         for node in alive.keys() - self._nodes.keys() - self._meetings.keys() - self._useless:
-            self._meetings[node] = asyncio.create_task(self._meet(node, alive[node]))
+            self._meetings[node] = asyncio.create_task(self._meet(node[0], alive[node]))
         for transport in left:
             await transport.close()
         return Change(tuple(came), tuple(left), tuple(faults))
@@ -208,36 +218,44 @@ class Cluster:
             if node["Alive"]
         }
 
+    def _places(self, nodes: Mapping[str, str]) -> dict[Place, str]:
+        """Where a server is to be reached, and a name for each."""
+        count = self._wish.servers
+        return {
+            (node, number): name if count == 1 else f"{name} no. {number}"
+            for node, name in nodes.items()
+            for number in range(1, count + 1)
+        }
+
     async def _meet(self, node: str, name: str) -> NodeTransport | str:
         """The way to a node's server, or why there is none."""
-        workers = [
-            _RayWorker(self._ray, self._make(node)) for _ in range(self._wish.workers_per_node)
-        ]
+        wish = self._wish
+        workers = [_RayWorker(self._ray, self._make(node)) for _ in range(wish.workers)]
         transport = NodeTransport(name, workers, self._gate)
         try:
-            async with asyncio.timeout(_START_SECONDS):
+            async with asyncio.timeout(wish.start_seconds):
                 await transport.start()
         except BatchrankError as error:
             await transport.close()
             return f"{name}: {error}"
         except TimeoutError:
             await transport.close()
-            return f"{name}: no worker started within {_START_SECONDS:g} s"
+            return f"{name}: no worker started within {wish.start_seconds:g} s"
         return transport
 
     def _make(self, node: str) -> Any:
         scheduling = self._ray.util.scheduling_strategies
         pinned = scheduling.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        wish = self._wish
         return (
             self._ray.remote(Relay)
             .options(
                 num_cpus=0,
+                num_gpus=self._wish.num_gpus,
                 max_restarts=-1,
                 max_concurrency=_CONCURRENCY,
                 scheduling_strategy=pinned,
             )
-            .remote(wish.base_url, wish.api_key_env, wish.insecure)
+            .remote(self._wish.source)
         )
 
 
@@ -289,6 +307,10 @@ class _RayWorker:
             yield
         except errors.RayTaskError as error:
             raise error.cause from error
+        except errors.ActorUnschedulableError as error:
+            raise UnavailableError(
+                "the node is gone, or has fewer GPUs than num_gpus asks for", unreached=True
+            ) from error
         except (errors.RayError, *_LOST) as error:
             raise UnavailableError(f"its worker is lost: {_said(error)}", unreached=True) from error
 

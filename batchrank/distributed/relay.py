@@ -8,10 +8,12 @@ import string
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from batchrank.backends.http import Http
+from batchrank.backends.transport import Transport
 from batchrank.errors import BadResponseError, BatchrankError, UsageError
 from batchrank.version import __version__
 
@@ -43,11 +45,15 @@ class Reply(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Replies that were ready, `Transport.reconnects` of the server, the process that says so."""
+    """Replies that were ready, and who gives them.
+
+    `reconnects` and `weights` are those of the server's `Transport`.
+    """
 
     replies: list[Reply]
     reconnects: int
     process: int
+    weights: str | None = None
 
 
 class Hello(NamedTuple):
@@ -70,37 +76,64 @@ def expanded(url: str, environment: Mapping[str, str]) -> str:
         raise UsageError(f"{url} is no address: variables are written as ${{NAME}}") from None
 
 
-class Relay:
-    """One server, at `base_url`, whose `${NAME}` stand for variables of the node's environment.
+class Source(Protocol):
+    """Gives a worker the server of its node. It is pickled; what it opens stays there."""
 
-    So does the key: `api_key_env` names the variable of this process that holds it.
+    async def open(self) -> Transport:
+        """The way to the server; raises BatchrankError where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeServer:
+    """A server at `base_url`, whose `${NAME}` stand for variables of the node's environment.
+
+    So does the key: `api_key_env` names the variable of the node that holds it.
     """
 
-    def __init__(self, base_url: str, api_key_env: str | None, insecure: bool) -> None:
-        self._base_url = base_url
-        self._api_key_env = api_key_env
-        self._insecure = insecure
+    base_url: str
+    api_key_env: str | None
+    insecure: bool
+
+    async def open(self) -> Http:
+        """See `Source.open`. Raises UsageError where an address or a key can't be used."""
+        root = expanded(self.base_url, os.environ).rstrip("/")
+        key = os.environ.get(self.api_key_env) if self.api_key_env else None
+        if self.api_key_env and not key:
+            raise UsageError(
+                "the environment variable that --api-key-env names is not set there: set it on "
+                "every node, with the key as its value"
+            )
+        root = root.removesuffix("/v1").removesuffix("/api")
+        return Http(root, api_key=key, insecure=self.insecure)
+
+
+class Relay:
+    """One server, which `source` gives."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._opening: asyncio.Task[Transport] | None = None
         self._tasks: set[asyncio.Task[bytes]] = set()
         self._replies: list[Reply] = []
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
         self._mean = 0.0
 
-    @cached_property
-    def _http(self) -> Http:
-        root = expanded(self._base_url, os.environ).rstrip("/")
-        key = os.environ.get(self._api_key_env) if self._api_key_env else None
-        if self._api_key_env and not key:
-            raise UsageError(
-                "the environment variable that --api-key-env names is not set there: set it on "
-                "every node, with the key as its value"
-            )
-        root = root.removesuffix("/v1").removesuffix("/api")
-        return Http(root, api_key=key, insecure=self._insecure)
-
     async def hello(self) -> Hello:
-        """Who this is. Raises UsageError where an address or a key can't be used."""
-        return Hello(__version__, self._http.url, os.getpid())
+        """Who this is, once its server is there. Raises what opening it raises."""
+        server = await self._server()
+        return Hello(__version__, server.url, os.getpid())
+
+    async def _server(self) -> Transport:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._source.open())
+        opening = self._opening
+        try:
+            return await asyncio.shield(opening)
+        except BatchrankError:
+            if self._opening is opening:
+                self._opening = None  # another time it may be there
+            raise
 
     async def put(self, wanted: Sequence[Wanted]) -> None:
         """Send these requests, at once."""
@@ -115,25 +148,30 @@ class Relay:
         They wait for others for a twentieth of what calls take, so that a message holds many.
         """
         if process != os.getpid():
-            return Taken([], self._http.reconnects, os.getpid())
+            return Taken([], 0, os.getpid())
+        server = await self._server()
         await self._some.wait()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._enough.wait(), min(_MOST_SECONDS, _SHARE * self._mean))
         replies, self._replies = self._replies, []
         self._some.clear()
         self._enough.clear()
-        return Taken(replies, self._http.reconnects, process)
+        return Taken(replies, server.reconnects, process, server.weights)
 
     async def close(self) -> None:
         """Drop what is in flight and all connections; where its process is killed that is done."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._http.close()
+        if self._opening is not None:
+            self._opening.cancel()
+            with suppress(asyncio.CancelledError, BatchrankError):
+                await (await self._opening).close()
 
     async def _send(self, wanted: Wanted) -> bytes:
         began = time.perf_counter()
-        answer = await self._http.exchange(*wanted[1:])
+        server = await self._server()
+        answer = await server.exchange(*wanted[1:])
         if wanted.method == "POST":
             self._mean += _WEIGHT * (time.perf_counter() - began - self._mean)
         return answer

@@ -18,6 +18,8 @@ _LOST_SECONDS = 30.0
 """Beyond the time of a call: then its reply is lost, whatever Ray says."""
 _PAUSE_SECONDS = 0.5
 """Between two tries to reach a worker that was lost."""
+_REFUSED_SECONDS = 30.0
+"""The same where it is there and has no server: to load a model takes its time, and the node's."""
 
 
 class Worker(Protocol):
@@ -54,6 +56,11 @@ class NodeTransport(Transport):
         """See `Transport.reconnects`."""
         return sum(line.reconnects for line in self._lines)
 
+    @property
+    def weights(self) -> str | None:
+        """See `Transport.weights`."""
+        return self._lines[0].weights
+
     async def start(self) -> None:
         """Reach the workers. Raises UnavailableError, UsageError, and what making them raised."""
         hellos = await asyncio.gather(*(line.start() for line in self._lines))
@@ -83,6 +90,7 @@ class _Line:
         self._lost: str | None = None
         self._process = 0
         self._reconnects = self._earlier = 0
+        self.weights: str | None = None
 
     @property
     def reconnects(self) -> int:
@@ -150,7 +158,7 @@ class _Line:
                 self._lose(error)
                 await self._find_again()
                 continue
-            self._reconnects = taken.reconnects
+            self._reconnects, self.weights = taken.reconnects, taken.weights
             for number, body, fault in taken.replies:
                 reply = self._waiting.get(number)
                 if reply is None or reply.done():
@@ -163,12 +171,16 @@ class _Line:
 
     async def _find_again(self) -> None:
         """Wait until the worker is back, perhaps as another process in front of another server."""
+        pause = _PAUSE_SECONDS
         while True:
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(pause)
             try:
                 hello = await self._worker.hello()
+            except UnavailableError as error:
+                self._lost, pause = str(error), _PAUSE_SECONDS
+                continue
             except BatchrankError as error:
-                self._lost = str(error)
+                self._lost, pause = str(error), _REFUSED_SECONDS
                 continue
             if hello.process != self._process:
                 self._process = hello.process

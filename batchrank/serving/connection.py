@@ -80,17 +80,20 @@ async def connect(
                 kind, url = found.backend, found.url
                 say(f"found {found.name} at {found.url}")
             servers = (servers[0].model_copy(update={"base_url": url}),)
+        model = _embedded(spec, context) if kind == "embedded" else None
         changes = None
         if spec.engine == "ray":
             make = partial(_backend, spec, kind, servers[0], context, gate)
-            nodes = await stack.enter_async_context(nodes_of(spec, make, say, gate))
+            if model is not None:
+                say(f"{model.announcement}, on each node of the Ray cluster")
+            nodes = await stack.enter_async_context(nodes_of(spec, model, make, say, gate))
             backends = nodes.present
             servers *= len(backends)
             changes = nodes.changes()
         else:
             transport = None
-            if kind == "embedded":
-                transport = await _embedded(spec, context).open(say, gate)
+            if model is not None:
+                transport = await model.open(say, gate)
                 stack.push_async_callback(transport.close)
             backends = [_backend(spec, kind, one, context, gate, transport) for one in servers]
             for backend in backends:
@@ -110,7 +113,8 @@ async def connect(
 def _embedded(spec: JobSpec, context: int) -> EmbeddedModel:
     """The model that a job loads itself."""
     slots = min(spec.concurrency or _EMBEDDED_SLOTS, _EMBEDDED_SLOTS_MOST)
-    return EmbeddedModel(spec.model_path, Load(context, slots))
+    path = spec.model_path and spec.model_path.absolute()
+    return EmbeddedModel(path, Load(context, slots, gpus=spec.num_gpus))
 
 
 def _backend(

@@ -6,32 +6,32 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from batchrank.backends.base import Backend
+from batchrank.backends.embedded.transport import EmbeddedModel
 from batchrank.backends.transport import Gate, Transport
 from batchrank.distributed.cluster import Change, Cluster, Wish, ray_cluster
+from batchrank.distributed.relay import NodeServer
 from batchrank.errors import NoServerError
 from batchrank.serving.following import Changed
 from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.times import parse_duration
 
 Make = Callable[[Transport], Backend]
 
 
 @asynccontextmanager
 async def nodes_of(
-    spec: JobSpec, make: Make, say: Callable[[str], None], gate: Gate
+    spec: JobSpec,
+    model: EmbeddedModel | None,
+    make: Make,
+    say: Callable[[str], None],
+    gate: Gate,
 ) -> AsyncIterator[Nodes]:
     """The nodes of the cluster of `spec`; leaving the context ends what was started there.
 
-    `make` is given the way to a node. Raises NoServerError where no node can be used.
+    Each loads `model`, or has a server of its own. `make` is given the way to a node.
+    Raises NoServerError where no node can be used.
     """
-    (server,) = spec.servers
-    assert server.base_url is not None
-    wish = Wish(
-        address=spec.ray_address,
-        workers_per_node=spec.workers_per_node,
-        base_url=server.base_url,
-        api_key_env=server.api_key_env,
-        insecure=spec.insecure,
-    )
+    wish = _wish(spec, model)
     async with ray_cluster(wish, gate) as cluster:
         nodes = Nodes(cluster, make, say)
         await nodes.look()
@@ -41,6 +41,21 @@ async def nodes_of(
                 "machine, installed or by a runtime_env (docs/scaling.md)"
             )
         yield nodes
+
+
+def _wish(spec: JobSpec, model: EmbeddedModel | None) -> Wish:
+    if model is not None:
+        return Wish(
+            spec.ray_address,
+            model,
+            servers=spec.workers_per_node,
+            num_gpus=spec.num_gpus,
+            start_seconds=parse_duration(spec.wait_for_server),
+        )
+    (server,) = spec.servers
+    assert server.base_url is not None
+    source = NodeServer(server.base_url, server.api_key_env, spec.insecure)
+    return Wish(spec.ray_address, source, workers=spec.workers_per_node)
 
 
 class Nodes:

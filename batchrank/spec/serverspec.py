@@ -65,7 +65,10 @@ class ServerSpec(BaseModel):
         default="auto", description="Ray cluster: auto for the one of this machine, or its address."
     )
     workers_per_node: Whole = Field(
-        default=1, ge=1, le=64, description="Clients on each node of the Ray cluster."
+        default=1, ge=1, le=64, description="Clients, or models, on each node of the Ray cluster."
+    )
+    num_gpus: Number = Field(
+        default=0, ge=0, le=64, description="GPUs, or a share of one, for the model on each node."
     )
     priority: Literal["normal", "background"] = Field(
         default="normal", description="background: let a server's other users go first."
@@ -88,17 +91,23 @@ class ServerSpec(BaseModel):
         self._check_engine()
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
+        if self.base_url is not None and self.backend == "embedded":
+            raise ValueError("backend embedded starts its own server: leave base_url out")
         if self.model_path is not None and self.backend != "embedded":
             raise ValueError("model_path goes with backend embedded")
         return self
 
     def _check_engine(self) -> None:
+        if self.num_gpus and (self.engine, self.backend) != ("ray", "embedded"):
+            raise ValueError("num_gpus goes with engine ray and backend embedded")
+        if self.num_gpus > 1 and self.num_gpus % 1:
+            raise ValueError("num_gpus is a whole number or a share of one, as Ray counts them")
         if self.engine != "ray":
             if self.ray_address != "auto" or self.workers_per_node != 1:
                 raise ValueError("ray_address and workers_per_node go with engine ray")
             return
         if self.backend == "embedded":
-            raise ValueError("engine ray asks servers that run on the nodes, not backend embedded")
+            return
         if self.base_url is None or len(self.base_url) != 1:
             raise ValueError(
                 "engine ray needs one base_url, by which each node reaches its own server, such as "

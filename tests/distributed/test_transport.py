@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from batchrank.backends.transport import at_once
-from batchrank.distributed.relay import ENOUGH, Hello, Relay, Taken, Wanted, expanded
+from batchrank.distributed.relay import ENOUGH, Hello, NodeServer, Relay, Taken, Wanted, expanded
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import RefusedError, UnavailableError, UsageError
 from tests.endpoints.acting import CHAT, Actor, Reply, until
@@ -26,7 +26,7 @@ class Here:
     """A `Worker` whose process can be ended and started anew."""
 
     def __init__(self, url: str, key: str | None = None, version: str | None = None) -> None:
-        self._arguments = (url, key, False)
+        self._source = NodeServer(url, key, insecure=False)
         self._version = version
         self._relays: list[Relay] = []
         self.messages: list[int] = []
@@ -35,7 +35,7 @@ class Here:
 
     def start(self) -> None:
         self.process = getattr(self, "process", 0) + 1
-        self._relay = Relay(*self._arguments)
+        self._relay = Relay(self._source)
         self._relays.append(self._relay)
         self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -56,6 +56,9 @@ class EmbeddedServer:
                 code = await self._process.wait()
                 reason = await asyncio.to_thread(_reason, self._log, code)
                 raise NoServerError(f"{self._name} can't load {model_path}: {reason}.")
+        except OSError as error:
+            await self.stop()
+            raise NoServerError(f"{self._name} can't be started: {error.strerror}.") from error
         except BaseException:
             await self.stop()
             raise

@@ -33,6 +33,10 @@ _DYING_SECONDS = 1.0
 """By how much a process may outlive its connections."""
 
 
+def _in_silence(_said: str) -> None:
+    """Where nobody would hear it."""
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddedModel:
     """A model and how it is loaded, on whichever machine; without a path Gemma 3 270M."""
@@ -40,7 +44,16 @@ class EmbeddedModel:
     path: Path | None
     load: Load
 
-    async def open(self, say: Callable[[str], None], gate: Gate = at_once) -> EmbeddedTransport:
+    @property
+    def announcement(self) -> str:
+        """What is done first, as a user should know before it is."""
+        if self.path is None:
+            return f"loading {GEMMA.name}, where it is not there {announcement(GEMMA)}"
+        return f"loading {self.path.name}"
+
+    async def open(
+        self, say: Callable[[str], None] = _in_silence, gate: Gate = at_once
+    ) -> EmbeddedTransport:
         """Fetch it where that is needed, and load it here; raises as `EmbeddedServer.start`."""
         path = self.path or await _built_in_model(say)
         say(f"loading {path.name} into this machine's memory")
@@ -143,7 +156,7 @@ class EmbeddedTransport(Transport):
                 await asyncio.sleep(PAUSES[self._ends - 1])
                 try:
                     await self._begin()
-                except (BatchrankError, OSError) as error:
+                except BatchrankError as error:
                     self._lose(str(error))
 
     def _lose(self, said: str) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Thread
+from typing import NoReturn
 
 _POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
@@ -53,6 +53,8 @@ def _trained_for(folder: Path) -> int | None:
 
 def serve(vllm: str, folder: Path, context: int, gpus: float) -> int:
     """Serve until vLLM ends by itself: its exit code. All processes end when stdin closes."""
+    if os.fork() == 0:
+        _end_with_stdin()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -60,7 +62,6 @@ def serve(vllm: str, folder: Path, context: int, gpus: float) -> int:
     process = subprocess.Popen(  # noqa: S603 - the user's own
         command, stdin=subprocess.DEVNULL, stdout=sys.stderr
     )
-    Thread(target=_end_with_stdin, daemon=True).start()
     while process.poll() is None:
         if _is_loaded(port):
             sys.stdout.write(f"http://127.0.0.1:{port}\n")
@@ -70,10 +71,13 @@ def serve(vllm: str, folder: Path, context: int, gpus: float) -> int:
     return process.wait()
 
 
-def _end_with_stdin() -> None:
-    while os.read(0, 1024):  # no file object: Python can't end while another thread waits in one
+def _end_with_stdin() -> NoReturn:
+    """Watch stdin in a process of its own: Ray kills the children of a worker, not theirs."""
+    os.close(1)  # or who reads it would not see that the other process has ended
+    while os.read(0, 1024):
         pass
-    os.killpg(0, signal.SIGKILL)  # vLLM's own processes, and this one
+    os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def _is_loaded(port: int) -> bool:

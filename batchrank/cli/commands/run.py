@@ -58,6 +58,7 @@ def run(
     engine: options.Engine = None,
     ray_address: options.RayAddress = None,
     workers_per_node: options.WorkersPerNode = None,
+    num_gpus: options.NumGpus = None,
     timeout: options.Timeout = None,
     query_timeout: options.QueryTimeout = None,
     insecure: options.Insecure = None,
