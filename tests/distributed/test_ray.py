@@ -251,7 +251,7 @@ def test_a_cluster_that_is_lost_stops_the_job_which_goes_on_later(
         nodes.kill(nodes.judges[0])
         _, told = process.communicate(timeout=60)
     assert process.returncode == 75, told
-    assert "the connection to the Ray cluster is lost" in told
+    assert "Ray cluster is lost" in told
     assert "Traceback" not in told
     with serving(JudgeServer(JudgeConfig(kind="llama.cpp", slots=SLOTS), nodes.known)) as server:
         store = source.parent / "store.sqlite"
