@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -121,6 +121,12 @@ class Permutation:
         """Whether the model named less than half of what was wanted, though it is usable."""
         return self.status in (Status.OK, Status.REPAIRED) and self.named * 2 < wanted
 
+    def asked_again(self) -> Permutation:
+        """The outcome where this was read from the answer to a window's second request."""
+        if self.status is Status.FALLBACK:
+            return self
+        return replace(self, status=Status.REPAIRED, notes=(*self.notes, "asked-again"))
+
 
 class QueryStatus(StrEnum):
     """How a query ended."""
@@ -197,10 +203,11 @@ class RankedQuery:
 
     `docids` and `scores` are the candidates in first-stage order, `order` the ranks as positions in
     `docids`. `answers` are the stored answers' numbers in the order in which the strategy's windows
-    ask for them, 0 where none came; `faults` say why, one for each 0. `reduced` queries were ranked
-    without the optional passes of their job, for lack of time. `lineage` is there in jobs whose
-    rankings may build on earlier ones; its positions are those in `kept`. `filtered` are the
-    positions in `docids` that no model saw, rising, each with the reason.
+    ask for them, 0 where none came; `faults` say why, one for each 0; `again` are the positions in
+    `answers`, rising, of those that a second request brought. `reduced` queries were ranked without
+    the optional passes of their job, for lack of time. `lineage` is there in jobs whose rankings
+    may build on earlier ones; its positions are those in `kept`. `filtered` are the positions in
+    `docids` that no model saw, rising, each with the reason.
     """
 
     qid: str
@@ -219,6 +226,7 @@ class RankedQuery:
     reduced: bool = False
     lineage: Lineage | None = None
     filtered: tuple[tuple[int, str], ...] = ()
+    again: tuple[int, ...] = ()
 
     @property
     def kept(self) -> Ranking:

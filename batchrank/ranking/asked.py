@@ -17,7 +17,8 @@ NOBODY = "none"
 class Asked:
     """One window's outcome; `used` is the answer it was read from, `consulted` all it took.
 
-    `endpoint` is the URL of the server that gave that answer just now, or failed to give one.
+    `endpoint` is the URL of the server that gave that answer just now, or failed to give one;
+    `is_second`: it answers a second request, as the first brought none that was of use.
     """
 
     window: Window
@@ -28,6 +29,7 @@ class Asked:
     fault: str | None = None
     fault_kind: str | None = None
     endpoint: str = field(default="", compare=False)
+    is_second: bool = False
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from batchrank.answers import unanswered
@@ -135,7 +135,7 @@ class Asker:
             outcome = unanswered(window, error.kind)
             self.spent.windows[outcome.status, NOBODY] += 1
             return Asked(window, outcome, wanted, None, (), str(error), error.kind)
-        used, second = None, None
+        used, second, is_second = None, None, False
         fault: ServerError | None = None
         try:
             used = await self._answer(way, prompt, priority, place)
@@ -159,17 +159,14 @@ class Asker:
                 pass  # what the first request came to stands, and says why
             else:
                 consulted = (*consulted, again)
-                other = reader.read(window, again.answer)
-                if other.status is not Status.FALLBACK:
-                    notes = (*other.notes, "asked-again")
-                    other = replace(other, status=Status.REPAIRED, notes=notes)
+                other = reader.read(window, again.answer).asked_again()
                 # Of an unusable answer nothing is named.
                 if used is None or other.named > outcome.named:
-                    used, outcome, fault = again, other, None
+                    used, outcome, fault, is_second = again, other, None, True
         endpoint = used.source if used is not None else fault.endpoint if fault is not None else ""
         self.spent.windows[outcome.status, endpoint or STORED] += 1
         said, kind = (str(fault), fault.kind) if fault is not None else (None, None)
-        return Asked(window, outcome, wanted, used, consulted, said, kind, endpoint)
+        return Asked(window, outcome, wanted, used, consulted, said, kind, endpoint, is_second)
 
     async def _answer(
         self, way: Way, prompt: Prompt, priority: Priority, place: Place

@@ -33,18 +33,20 @@ class Replayed:
 async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) -> list[Replayed]:
     """The windows of `ranked` in the order of its strategy; `settings` are those of its job."""
     answers = await store.answers({number for number in ranked.answers if number})
-    numbers = iter(ranked.answers)
+    numbers = enumerate(ranked.answers)
     faults = iter(ranked.faults)
     windows: list[Replayed] = []
     readers = [READERS[stage["answer"]] for stage in settings["stages"]]
 
     async def ask(asked: Round, number: int) -> list[Permutation]:
         for window in asked:
-            stored = next(numbers)
+            place, stored = next(numbers)
             reader = readers[window.stage]
             answer = answers.get(stored)
             if answer is not None:
                 outcome = reader.read(window, answer)
+                if place in ranked.again:
+                    outcome = outcome.asked_again()
                 fault = None
             else:
                 # An answer that was asked anew for another ranking is no longer there.

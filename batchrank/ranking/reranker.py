@@ -219,6 +219,7 @@ def _ranked(request: Request, asked: Sequence[Asked]) -> RankedQuery:
         tally=counts,
         answers=tuple(one.used.number if one.used else 0 for one in asked),
         faults=tuple(one.fault for one in asked if one.fault is not None),
+        again=tuple(place for place, one in enumerate(asked) if one.is_second),
         calls=len(distinct),
         usage=usage,
         error_kind=error_kind,

@@ -39,6 +39,7 @@ def pack(ranked: RankedQuery) -> bytes:
                 ranked.reduced,
                 _pack_lineage(ranked.lineage),
                 ranked.filtered,
+                ranked.again,
             ]
         )
     )
@@ -138,4 +139,5 @@ def unpack(packed: bytes) -> RankedQuery:
         reduced=bool(added and added[0]),
         lineage=_unpack_lineage(added[1]) if len(added) > 1 else None,
         filtered=tuple((place, reason) for place, reason in added[2]) if len(added) > 2 else (),
+        again=tuple(added[3]) if len(added) > 3 else (),
     )

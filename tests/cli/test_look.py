@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Result, Row, docids, judge, rows_of, serving, windows, written
+from tests.cli.running import (
+    Result,
+    Row,
+    docids,
+    judge,
+    requests,
+    rows_of,
+    serving,
+    windows,
+    written,
+)
 from tests.replay_server import ReplayServer
 
 ESCAPES = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]")
@@ -88,6 +99,27 @@ def test_inspect_shows_where_documents_came_from(done: Shell, tmp_path: Path) ->
     for asked in found["asked"]:
         assert asked["answer"]["text"]
         assert sorted(asked["permutation"]["order"]) == sorted(asked["window"]["prior"])
+
+
+@pytest.mark.parametrize("constraints", [None, frozenset()])
+def test_windows_are_shown_as_the_run_counted_them(
+    tmp_path: Path, constraints: frozenset[str] | None
+) -> None:
+    """However their answers went wrong, and whatever a second request brought."""
+    rows = requests(queries=40, candidates=12)
+    source = written(tmp_path / "in.jsonl", rows)
+    spoiled = judge(rows, constraints=constraints, malformed_rate=0.6, sound_trials=True)
+    with serving(spoiled) as server:
+        shell = Shell(tmp_path, server.url)
+        assert shell.run(source, "--max-fallback", "1").code == 0
+    seen, notes = Counter[str](), Counter[str]()
+    for row in rows_of(tmp_path / "in.ranked.jsonl"):
+        asked = shell.look("inspect", row["qid"], "--json").json["asked"]
+        told = Counter(window["permutation"]["status"] for window in asked)
+        assert +Counter(row["windows"]) == told, row["qid"]
+        seen += told
+        notes.update(note for window in asked for note in window["permutation"]["notes"])
+    assert min(seen["ok"], seen["repaired"], seen["fallback"], notes["asked-again"]) > 0
 
 
 def test_inspect_of_an_unknown_query(done: Shell) -> None:

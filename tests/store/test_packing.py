@@ -49,6 +49,7 @@ def ranked_queries(draw: st.DrawFn) -> RankedQuery:
         reduced=draw(st.booleans()),
         lineage=draw(st.none() | LINEAGES),
         filtered=tuple((place, draw(TEXTS)) for place in range(draw(st.integers(0, count)))),
+        again=tuple(draw(st.sets(st.integers(0, 40)))),
     )
 
 
