@@ -104,7 +104,7 @@ async def connect(
                 for one, backend in zip(servers, backends, strict=True)
             )
         )
-        first = _first(members)
+        first = _first(members, spec.engine)
         assert first.info is not None
         others = [member for member in members if member is not first]
         yield Connection(first.backend, first.info, (first, *others), changes)
@@ -173,7 +173,7 @@ async def _meet(
     return Member(server, backend, info)
 
 
-def _first(members: list[Member]) -> Member:
+def _first(members: list[Member], engine: str) -> Member:
     """The member whose model is the job's; NoServerError where another has a different one."""
     fit = [member for member in members if member.info and not member.spec.equal]
     if not fit:
@@ -185,10 +185,15 @@ def _first(members: list[Member]) -> Member:
     for other in fit[1:]:
         assert other.info is not None
         if other.info.identity != first.info.identity:
+            remedy = "Give every node the same files"
+            if engine != "ray":
+                remedy = (
+                    "Where they are the same all the same, say `equal = true` in the second's "
+                    "[[endpoint]] of the job spec"
+                )
             raise NoServerError(
                 f"{first.backend.url} serves {first.info.identity} and {other.backend.url} serves "
-                f"{other.info.identity}: one job needs one model. Where they are the same all the "
-                "same, say `equal = true` in the second's [[endpoint]] of the job spec"
+                f"{other.info.identity}: one job needs one model. {remedy}"
             )
     return first
 

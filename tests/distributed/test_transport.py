@@ -13,10 +13,22 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from batchrank.backends.base import BackendOptions
+from batchrank.backends.http import Http
+from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.transport import at_once
-from batchrank.distributed.relay import ENOUGH, Hello, NodeServer, Relay, Taken, Wanted, expanded
+from batchrank.distributed.relay import (
+    ENOUGH,
+    Hello,
+    NodeServer,
+    Relay,
+    Source,
+    Taken,
+    Wanted,
+    expanded,
+)
 from batchrank.distributed.transport import NodeTransport
-from batchrank.errors import RefusedError, UnavailableError, UsageError
+from batchrank.errors import NoServerError, RefusedError, UnavailableError, UsageError
 from tests.endpoints.acting import CHAT, Actor, Reply, until
 
 BODY = b'{"messages": [{"content": "Rank."}]}'
@@ -25,8 +37,12 @@ BODY = b'{"messages": [{"content": "Rank."}]}'
 class Here:
     """A `Worker` whose process can be ended and started anew."""
 
-    def __init__(self, url: str, key: str | None = None, version: str | None = None) -> None:
-        self._source = NodeServer(url, key, insecure=False)
+    def __init__(
+        self, source: Source | str, key: str | None = None, version: str | None = None
+    ) -> None:
+        self._source: Source = (
+            NodeServer(source, key, insecure=False) if isinstance(source, str) else source
+        )
         self._version = version
         self._relays: list[Relay] = []
         self.messages: list[int] = []
@@ -201,3 +217,41 @@ def test_variables_of_an_address_are_those_of_the_node() -> None:
     assert expanded("http://gpu1:8000", {}) == "http://gpu1:8000"
     with pytest.raises(UsageError, match="is no address"):
         expanded("http://127.0.0.1:${", {})
+
+
+class Hashed(Http):
+    """A server whose model's files were hashed."""
+
+    hashed = "gguf sha256:1"
+
+    @property
+    def weights(self) -> str:
+        return self.hashed
+
+
+class Loading:
+    """A source that has a server at the second try."""
+
+    def __init__(self, url: str) -> None:
+        self.server = Hashed(url)
+        self.tries = 0
+
+    async def open(self) -> Hashed:
+        self.tries += 1
+        if self.tries == 1:
+            raise NoServerError("llama.cpp can't load m.gguf: out of memory.")
+        return self.server
+
+
+async def test_a_model_that_is_loaded_on_the_node_is_known_by_its_hash_there() -> None:
+    async with Actor() as actor:
+        source = Loading(actor.url)
+        worker = Here(source)
+        with pytest.raises(NoServerError, match="out of memory"):
+            await worker.hello()
+        async with reached(worker) as transport:
+            backend = OpenAIBackend(BackendOptions(actor.url, transport=transport))
+            assert (await backend.describe()).identity == "gguf sha256:1"
+            source.server.hashed = "gguf sha256:2"  # it was exchanged, and loaded again
+            assert (await backend.describe()).identity == "gguf sha256:2"
+        assert source.tries == 2
