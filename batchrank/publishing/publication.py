@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from batchrank.clock import SystemClock
 from batchrank.entries import expiry
-from batchrank.errors import BatchrankError, RejectedError, TargetError, UsageError
+from batchrank.errors import (
+    BatchrankError,
+    RejectedError,
+    StoppedError,
+    TargetError,
+    UsageError,
+)
 from batchrank.publishing.rate import Clock, Rate
 from batchrank.publishing.source import Lifetime, Source
 from batchrank.publishing.target import Begun, Coverage, Entry, Generation, Header, Plan, Target
@@ -101,7 +107,7 @@ class Publication:
         return self._stop is not None
 
     def stop(self, reason: BatchrankError) -> None:
-        """Raise `reason` after the batch that is on its way."""
+        """End for `reason` after the batch that is on its way."""
         self._stop = reason
 
     def abort(self) -> None:
@@ -228,4 +234,6 @@ class Publication:
 
     def _see_whether_to_stop(self) -> None:
         if self._stop is not None:
-            raise self._stop
+            raise StoppedError(
+                f"{self._stop}; readers keep what they have, and the same command goes on"
+            ) from self._stop

@@ -184,7 +184,10 @@ class SqliteTarget:
                 keep - 1,
             )
         with self._errors():
-            await (await self._open()).execute_fetchall("PRAGMA incremental_vacuum")
+            db = await self._open()
+            await db.execute_fetchall("PRAGMA incremental_vacuum")
+            # As the connection is closed too, but there a full disk would go without a word.
+            await db.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
 
     async def rollback(self) -> Generation:
         """See `Target`."""

@@ -135,7 +135,7 @@ class Runner:
             await self._set_end(None)
             await hold_lock(spec, self._stopping, self._say, night)
             self._store = store = await Store.open(spec.store, create=True)
-            stack.push_async_callback(store.close)
+            night.push_async_callback(store.close)
             ticking = Ticking(self._recorder, spec.store, tick=self._tick, stop=self.stop)
             self._ticking = await night.enter_async_context(ticking)
             session = await stack.enter_async_context(

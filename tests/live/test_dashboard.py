@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from batchrank.live.listening import listening
 from batchrank.live.page import load_page
 from batchrank.progress.snapshot import Snapshot
 from batchrank.spec.address import parse_address
+from batchrank.store.lock import is_locked
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import judge, requests
@@ -79,6 +80,27 @@ async def test_a_run_is_followed_to_its_end(tmp_path: Path) -> None:
     assert set(kinds) == {"message"}
     assert documents[-1] == orjson.loads(orjson.dumps(seen[-1]))
     assert documents[-1]["exit_code"] == 0
+
+
+async def test_queries_can_be_looked_at_while_the_night_goes_on(tmp_path: Path) -> None:
+    """While it publishes and reports too: the run is over then, and the night is not."""
+    rows = requests(queries=5, candidates=12)
+    seen: list[Snapshot] = []
+    async with judge(rows) as server:
+        spec = spec_of(tmp_path, server.url)
+        runner = runner_of(spec, rows, seen)
+        async with AsyncExitStack() as night:
+            await runner.run_within(night, goes_on=True)
+            runner.progress.state, runner.progress.step = "publishing", "writing: 50%"
+            (found,) = await runner.inspect("q1")
+            assert found["status"] == "ok"
+            assert await asyncio.to_thread(is_locked, spec.store)
+            before = seen[-1]
+            assert before.exit_code is None
+            runner.night_ended(75, ["publish: failed"])
+    ended = seen[-1]
+    assert (ended.state, ended.exit_code, ended.reasons) == ("ended", 75, ("publish: failed",))
+    assert not await asyncio.to_thread(is_locked, spec.store)
 
 
 async def _read(client: aiohttp.ClientSession, url: URL) -> list[tuple[str, Any]]:

@@ -55,6 +55,19 @@ def test_queries_that_are_not_there(nights: Nights) -> None:
         assert cache.get("tides").docids == ()
 
 
+def test_a_file_can_be_shipped_while_it_is_read(nights: Nights, tmp_path: Path) -> None:
+    """What is published stands in the file itself, not in the log beside it."""
+    shipped = tmp_path / "shipped.sqlite"
+    with SyncCache(nights.target) as cache:
+        assert cache.get("What causes tides?").generation == 1
+        nights.rank({"What causes tides?": ["d2", "d7"]})
+        nights.published()
+        shipped.write_bytes((tmp_path / "cache.sqlite").read_bytes())
+        assert cache.get("What causes tides?").generation == 2
+    with SyncCache(f"sqlite:{shipped}") as cache:
+        assert cache.get("What causes tides?").docids == ("d2", "d7")
+
+
 @given(DOCIDS, DOCIDS)
 def test_every_candidate_comes_back_once(stored: list[str], candidates: list[str]) -> None:
     found = ordered(stored, candidates, 1)
