@@ -16,6 +16,8 @@ from batchrank.errors import FilesError, StoreError, UsageError
 from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 _MAGIC = b"SQLite format 3\x00"
+_SMALLEST = 512
+"""Bytes: the least that a page can have (https://sqlite.org/fileformat.html, 1.3.2)."""
 VACUUM_INTO = "VACUUM INTO CAST(? AS TEXT)"
 """Copies a store to the file whose name is given as bytes, since names need not be UTF-8."""
 
@@ -120,7 +122,26 @@ async def _check(connection: aiosqlite.Connection, path: Path) -> None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file at `path`; UsageError where no store can be there, SQLite or not."""
+    """Whether there is a file at `path`; UsageError where no store can be there, SQLite or not.
+
+    Not to be asked while this process has the store open: see `_is_file`.
+    """
+    if not _is_file(path):
+        return False
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+    if head and head != _MAGIC:
+        raise _no_store(path)
+    return True
+
+
+def _is_file(path: Path) -> bool:
+    """The same without a look into it.
+
+    Closing any descriptor of a file drops all POSIX locks of the process on it, those of SQLite's
+    other connections too: another process could then take itself for the last, and remove the WAL
+    (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
     if not path.is_file():
         if path.is_dir():
             raise UsageError(f"{path} is a folder and no store; give a file name in it")
@@ -131,11 +152,11 @@ def is_there(path: Path) -> bool:
                 f"there is no store at {path}, nor a folder for it; choose another store"
             )
         return False
-    with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-    if head and head != _MAGIC:
-        raise UsageError(f"{path} is not a batchrank store; choose another file")
     return True
+
+
+def _no_store(path: Path) -> UsageError:
+    return UsageError(f"{path} is not a batchrank store; choose another file")
 
 
 def file_number(path: Path) -> tuple[int, int] | None:
@@ -158,12 +179,15 @@ def size_of(path: Path) -> int:
 
 def _prepare(path: Path, create: bool) -> bool:
     """Refuse what is no store, make what isn't there; whether the last writer did not close it."""
-    if not is_there(path):
+    if not _is_file(path):
         if not create:
             raise UsageError(f"there is no store at {path}; name another, or run a job first")
         make_private(path)
         return False
-    if create and not path.stat().st_size:
+    size = path.stat().st_size
+    if 0 < size < _SMALLEST:
+        raise _no_store(path)  # SQLite would take it for an empty one
+    if create and not size:
         path.chmod(0o600)  # whoever made it empty, what comes into it is private
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
@@ -173,7 +197,12 @@ def _prepare(path: Path, create: bool) -> bool:
 
 async def _version(connection: aiosqlite.Connection, path: Path) -> int:
     """The version of a store, 0 of an empty file; UsageError where it is none, or a newer one."""
-    (application,) = await _one(connection, "PRAGMA application_id")
+    try:
+        (application,) = await _one(connection, "PRAGMA application_id")
+    except sqlite3.DatabaseError as error:
+        if "not a database" in str(error):
+            raise _no_store(path) from error
+        raise
     (version,) = await _one(connection, "PRAGMA user_version")
     (tables,) = await _one(connection, "SELECT count(*) FROM sqlite_schema")
     if application != APPLICATION_ID and tables:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -165,3 +167,19 @@ async def test_a_store_on_a_read_only_disk_is_read_as_it_is(
     await refused(path, "older batchrank and is on a read-only disk", create=False)
     write(path.with_name(f"{path.name}-wal"), b"something")
     await refused(path, "did not close it: copy it", create=False)
+
+
+async def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    """Else another process, `batchrank status` for one, takes itself for the last and removes the
+    WAL of a store that is being written."""
+    path = tmp_path / "s.sqlite"
+    first = await Store.open(path, create=True)
+    await first.begin_run(b"job".ljust(20), {}, "in", "out", fresh=False)
+    await (await Store.open(path)).close()
+    look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM runs').close()"
+    looking = [sys.executable, "-c", look, str(path)]
+    await asyncio.to_thread(subprocess.run, looking, check=True)
+    assert await asyncio.to_thread(path.with_name("s.sqlite-wal").exists)
+    await first.end_run(1, 0, {})
+    assert (await first.run(1)).exit == 0
+    await first.close()
