@@ -211,7 +211,9 @@ class Cluster:
         try:
             nodes = self._ray.nodes()
         except (self._ray.exceptions.RayError, *_LOST) as error:
-            raise StoppedError(f"the Ray cluster is lost: {_said(error)}") from error
+            raise StoppedError(
+                f"the connection to the Ray cluster is lost: {_said(error)}"
+            ) from error
         return {
             node["NodeID"]: f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
             for node in nodes

@@ -13,7 +13,7 @@ import pytest
 from scripts.bare_client import drive_all, recorded, rendered
 from scripts.bench_peers import PEERS, Peer
 from scripts.benchmarks.inputs import make_input
-from scripts.benchmarks.processes import server
+from scripts.benchmarks.processes import run, server
 from scripts.benchmarks.scale import seconds_to_first_call, stats
 from scripts.judge import JudgeConfig, JudgeServer
 from tests.cli.running import batchrank, serving, windows
@@ -80,6 +80,17 @@ def test_the_null_server_tells_windows_from_the_preflight(tmp_path: Path) -> Non
 
     assert seen == 5 * 4
     assert first is not None
+
+
+def test_stand_ins_for_nodes_answer_all_windows_of_a_job(tmp_path: Path) -> None:
+    source, target, store = (tmp_path / name for name in ("in.jsonl", "seen.json", "store.sqlite"))
+    make_input(source, 5, 50, 200)
+    program = [sys.executable, "-m", "scripts.benchmarks.null_nodes", "3", "2", "0.01", str(target)]
+    run([*program, "run", str(source), "--store", str(store), "-o", str(tmp_path / "out.jsonl")])
+    seen = json.loads(target.read_text())
+    assert seen["windows"] == len(seen["ended"]) == 5 * 4
+    assert seen["messages"] > 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 5
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)

@@ -110,7 +110,11 @@ def test_ray_s_client_is_given_another_try(
     assert len(tried) == 3
 
 
-@pytest.mark.parametrize("address_of", [lambda it: it.address, lambda it: it.client_address])
+@pytest.mark.parametrize(
+    "address_of",
+    [lambda it: it.address, lambda it: it.client_address],
+    ids=["ray", "ray's client"],
+)
 def test_the_output_is_that_of_one_machine(
     nodes: Nodes, source: Path, expected: bytes, address_of: Callable[[Nodes], str]
 ) -> None:
