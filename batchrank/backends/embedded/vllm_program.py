@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -53,8 +54,10 @@ def _trained_for(folder: Path) -> int | None:
 
 def serve(vllm: str, folder: Path, context: int, gpus: float) -> int:
     """Serve until vLLM ends by itself: its exit code. All processes end when stdin closes."""
+    watched, held = os.pipe()  # the other end closes with this process, and is inherited by none
     if os.fork() == 0:
-        _end_with_stdin()
+        os.close(held)
+        _end_with(watched)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -71,11 +74,14 @@ def serve(vllm: str, folder: Path, context: int, gpus: float) -> int:
     return process.wait()
 
 
-def _end_with_stdin() -> NoReturn:
-    """Watch stdin in a process of its own: Ray kills the children of a worker, not theirs."""
-    os.close(1)  # or who reads it would not see that the other process has ended
-    while os.read(0, 1024):
-        pass
+def _end_with(watched: int) -> NoReturn:
+    """End all processes when stdin closes or the first of them ends, from a process of its own.
+
+    For Ray kills the children of a worker and not theirs, and who waits for the first process may
+    wait (uvloop does) until nobody holds its stdin any more.
+    """
+    os.close(1)
+    select.select([0, watched], [], [])  # both have nothing to read but their end
     os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
