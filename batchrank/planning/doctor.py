@@ -19,7 +19,8 @@ from batchrank.running.night import End
 from batchrank.serving.capacity import to_fill
 from batchrank.serving.connection import Connection, connect
 from batchrank.serving.curfew import Curfew
-from batchrank.serving.preflight import Profile, preflight
+from batchrank.serving.leading import prove
+from batchrank.serving.preflight import Profile
 from batchrank.serving.sanity import sanity_requests
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
@@ -79,8 +80,8 @@ async def examine(spec: JobSpec, source: str | None, say: Callable[[str], None])
     clock = SystemClock()
     # Nobody wants to wait for an examination until the evening.
     gate = Curfew(spec.hours_of_quiet, clock, say).refuse
-    async with connect(spec, answer_tokens(spec), say, say, gate) as connection:
-        profile = await preflight(connection, spec, templates, say)
+    async with connect(spec, answer_tokens(spec), say, say, gate) as opened:
+        connection, profile = await prove(opened, spec, templates, say, say)
         job = Job(spec, templates, profile)
         in_flight = spec.concurrency or to_fill(profile.kind, profile.slots)
         found = None

@@ -17,11 +17,13 @@ from batchrank.backends.ollama import OllamaBackend
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.backends.transport import Gate, Transport
 from batchrank.calls import ServerInfo
+from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
 from batchrank.serving.following import Changed
 from batchrank.serving.nodes import nodes_of
+from batchrank.serving.together import together
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.times import parse_duration
@@ -40,6 +42,11 @@ class Member:
     spec: EndpointSpec
     backend: Backend
     info: ServerInfo | None
+
+    @property
+    def can_lead(self) -> bool:
+        """Whether the job's model can be known by it."""
+        return self.info is not None and not self.spec.equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +105,18 @@ async def connect(
             backends = [_backend(spec, kind, one, context, gate, transport) for one in servers]
             for backend in backends:
                 stack.push_async_callback(backend.close)
-        members = await asyncio.gather(
-            *(
-                _meet(spec, one, backend, say, waits, alone=len(backends) == 1)
-                for one, backend in zip(servers, backends, strict=True)
-            )
+        pairs = list(zip(servers, backends, strict=True))
+        met = await together(
+            [_meet(spec, *pair, say, waits, alone=len(pairs) == 1) for pair in pairs],
+            # Others answer GETs alone at first: one of them may hang, and one that loads says so.
+            lambda member: kind == "ollama" and member.can_lead,
+            SystemClock(),
         )
+        members = []
+        for member, (server, backend) in zip(met, pairs, strict=True):
+            if member is None:
+                say(f"warning: {backend.url} is not ready, and others are: the job starts without")
+            members.append(member or Member(server, backend, None))
         first = _first(members, spec.engine)
         assert first.info is not None
         others = [member for member in members if member is not first]
@@ -175,7 +188,7 @@ async def _meet(
 
 def _first(members: list[Member], engine: str) -> Member:
     """The member whose model is the job's; NoServerError where another has a different one."""
-    fit = [member for member in members if member.info and not member.spec.equal]
+    fit = [member for member in members if member.can_lead]
     if not fit:
         raise NoServerError(
             f"no server answers: {', '.join(member.backend.url for member in members)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
@@ -12,19 +12,16 @@ from typing import Any
 
 from batchrank.backends.base import Backend
 from batchrank.calls import Answer, Form, Prompt
-from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError, UnfitServerError
 from batchrank.readings.first_token import LETTERS
 from batchrank.serving.backoff import persist
 from batchrank.serving.connection import Connection
 from batchrank.serving.fit import MIN_DOC_TOKENS, Fit, fit_context, tokens_needed
 from batchrank.serving.rehearsal import rehearse
-from batchrank.serving.trial import proves, trial, trial_of
-from batchrank.serving.waking import wake
+from batchrank.serving.trial import proves, trial
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.stagespec import StageSpec
-from batchrank.spec.times import parse_duration
 from batchrank.spec.ways import answer_tokens, make_ways
 
 _PATIENT_SECONDS = 600.0
@@ -78,12 +75,10 @@ class Profile:
         return cls(**fields)
 
 
-async def preflight(
-    connection: Connection, spec: JobSpec, templates: Templates, waits: Callable[[str], None]
-) -> Profile:
+async def preflight(connection: Connection, spec: JobSpec, templates: Templates) -> Profile:
     """Prove what each stage's reading relies on, fit windows to the context, try a known set.
 
-    `waits` is told what it waits for.
+    Of the connection's first server, which is awake.
     Raises UnfitServerError where the server can't do the job: an answer that is nothing but
     reasoning, no log-probabilities, likelihoods or relevances where they are wanted, a context too
     small; NoServerError where it can't answer now.
@@ -93,10 +88,7 @@ async def preflight(
     fit = _fitted(spec, info.context, warnings)
     answers = {stage.answer for stage in spec.stages}
     form, top_logprobs = Form.TEXT, 0
-    patience = max(spec.timeout, parse_duration(spec.wait_for_server))
     try:
-        asked = trial_of(answers, Form.TEXT)
-        await wake(backend, info, asked, patience, spec.timeout, waits, SystemClock())
         if answers & _WRITTEN:
             form = await _constrained_form(backend, info.forms, spec.timeout)
         if answers & _FIRST_TOKEN:

@@ -16,9 +16,10 @@ from batchrank.serving.connection import Connection, Member, connect
 from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.following import follow
+from batchrank.serving.leading import prove
 from batchrank.serving.neighbour import give_way, keep_quiet_hours
 from batchrank.serving.pool import Pool
-from batchrank.serving.preflight import Profile, preflight
+from batchrank.serving.preflight import Profile
 from batchrank.serving.trial import trial_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
@@ -137,7 +138,10 @@ class Session:
             if resuming and known and known.identity == connection.info.identity:
                 profile = known
             else:
-                profile = await preflight(connection, spec, self._templates, self._wait)
+                connection, profile = await prove(
+                    connection, spec, self._templates, self._say, self._wait
+                )
+                self._connection = connection
             self.waits = None
             if self._spec.priority == "background" and not connection.backend.in_background:
                 self._say(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from batchrank.backends.base import Backend
 from batchrank.calls import Prompt, ServerInfo
 from batchrank.clock import Clock
 from batchrank.errors import ServerError, UnavailableError
 
-_TOLD_SECONDS = 10.0
+TOLD_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
 """A word takes seconds even on a processor, and a queue can be seen."""
 _LOADED = frozenset(("vllm", "sglang", "tei"))
@@ -39,12 +40,12 @@ async def wake(
     most = max(busy, _SILENT_SECONDS) if has_loaded else loading
     answer = asyncio.ensure_future(_any_answer(backend, asked, most))
     try:
-        if await _within(_TOLD_SECONDS, answer, clock):
+        if await within(TOLD_SECONDS, answer, clock):
             return
         shown, why = (_SILENT_SECONDS, "") if has_loaded else (most, ": it may load its model")
         waits(f"waiting up to {shown:g} s for the first answer of {backend.url}{why}")
-        left = _SILENT_SECONDS - _TOLD_SECONDS
-        while has_loaded and not await _within(left, answer, clock):
+        left = _SILENT_SECONDS - TOLD_SECONDS
+        while has_loaded and not await within(left, answer, clock):
             if not await _is_busy(backend, info):
                 raise UnavailableError(
                     f"{backend.url} takes requests and answered none within {_SILENT_SECONDS:g} s, "
@@ -72,7 +73,7 @@ async def _any_answer(backend: Backend, asked: Prompt, seconds: float) -> None:
         pass  # it is awake; what it can't do, the preflight says
 
 
-async def _within(seconds: float, answer: asyncio.Future[None], clock: Clock) -> bool:
+async def within(seconds: float, answer: asyncio.Future[Any], clock: Clock) -> bool:
     """Whether the answer comes in that time; raises what `answer` does."""
     sleeping = asyncio.ensure_future(clock.sleep(seconds))
     try:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 
 from batchrank.errors import UsageError
+from batchrank.serving.backoff import persist
+from batchrank.serving.together import HELD_UP_SECONDS
+from batchrank.serving.waking import TOLD_SECONDS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
-from tests.cli.running import Row, batchrank, judge, requests, rows_of, serving, windows
+from scripts.judge import JudgeConfig, JudgeServer
+from scripts.judge.config import Fault, Kind
+from tests.cli.running import (
+    Row,
+    batchrank,
+    judge,
+    knowledge,
+    requests,
+    rows_of,
+    serving,
+    windows,
+)
+from tests.endpoints.acting import Clock
 
 
 @pytest.fixture
@@ -106,6 +125,86 @@ def test_one_server_of_two_is_enough_to_start(source: Path, rows: list[Row]) -> 
     assert code == 0, said
     assert len(rankings) == 20
     assert f"warning: {gone.url} does not answer" in said
+
+
+class Hanging(JudgeServer):
+    """Answers GETs, and none of its first POSTs: all of them with `many` None."""
+
+    many: int | None = None
+
+    async def _respond(self, request: web.BaseRequest, path: str) -> web.Response:
+        if request.method == "POST" and path != "/api/show" and self.many != 0:
+            if self.many is not None:
+                self.many -= 1
+            await asyncio.Event().wait()
+        return await super()._respond(request, path)
+
+
+class Patience(Clock):
+    """Waits end at once, but for the one in which a server may be found to hang by itself."""
+
+    async def sleep(self, seconds: float) -> None:
+        """See `batchrank.clock.Clock`."""
+        if seconds == HELD_UP_SECONDS - TOLD_SECONDS:
+            await asyncio.Event().wait()
+        await super().sleep(seconds)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp", "openai", "ollama"])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("many", [1, None])
+def test_a_server_that_hangs_at_the_start_holds_up_no_other(
+    source: Path,
+    rows: list[Row],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Kind,
+    place: int,
+    many: int | None,
+) -> None:
+    """Wherever it stands among the servers; once it answers a probe it takes its share."""
+    for module in ("connection", "leading"):
+        monkeypatch.setattr(f"batchrank.serving.{module}.SystemClock", Patience)
+    config = JudgeConfig(kind=kind, call_seconds=0.02, slots=2)
+    bad = Hanging(config, knowledge(rows))
+    bad.many = many
+    with serving(bad) as hung, serving(JudgeServer(config, knowledge(rows))) as well:
+        urls = [well.url]
+        urls.insert(place, hung.url)
+        flags = ("--backend", "ollama") if kind == "ollama" else ()
+        code, said, rankings = run(source, *both(*urls), *flags)
+        shares = [len(windows(server)) for server in (hung, well)]
+    assert code == 0, said
+    assert len(rankings) == 20
+    assert shares[1] > 0
+    assert sum(shares) == 60
+    if many is None:
+        assert shares[0] == 0
+    if place == 0 or kind == "ollama":
+        (told,) = (line for line in said.splitlines() if "the job starts without" in line)
+        assert hung.url in told
+        assert (shares[0] > 0) == (many is not None), said
+
+
+@pytest.mark.parametrize("fault", ["503", "reset", "html"])
+def test_a_server_that_only_fails_leaves_the_start_to_another(
+    source: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    async def at_once(attempt: Any, _: Any, random: Random) -> Any:
+        async def no_pause(seconds: float) -> None:
+            pass
+
+        return await persist(attempt, no_pause, random)
+
+    monkeypatch.setattr("batchrank.serving.preflight.persist", at_once)
+    bad = judge(rows, error_rate=1.0, errors=(fault,), retry_after=0.0)
+    with serving(bad) as failing, serving(judge(rows)) as well:
+        code, said, rankings = run(source, *both(failing.url, well.url))
+        assert code == 0, said
+        assert (len(rankings), len(windows(well))) == (20, 60)
+        (told,) = (line for line in said.splitlines() if "the job starts without a server" in line)
+        assert failing.url in told
+        code, said, _ = run(source, *both(failing.url), "--fresh")
+        assert code == 4, said
 
 
 def test_none_of_two_is_no_server(source: Path, rows: list[Row]) -> None:
