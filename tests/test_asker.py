@@ -36,6 +36,7 @@ from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
 from batchrank.store.store import Store
 from batchrank.values import Document, Permutation, Query, Request, Status, Window
+from tests.waiting import PATIENCE
 
 TEMPLATE = load_template("direct-en", "direct")
 Reply = str | Answer | ServerError
@@ -238,8 +239,8 @@ class TestOnce:
         for given_up in queries:
             given_up.cancel()
         await asyncio.wait(queries)
-        await asyncio.wait_for(asker.drain(), 10)
-        await asyncio.wait_for(asker.hungry(), 10)
+        await asyncio.wait_for(asker.drain(), PATIENCE)
+        await asyncio.wait_for(asker.hungry(), PATIENCE)
 
         assert len(backend.sent) == 1
         backend.gate.set()
@@ -259,7 +260,7 @@ class TestOnce:
                 await asyncio.sleep(0)
             given_up.cancel()
             await asyncio.wait([given_up])
-            await asyncio.wait_for(asker.drain(), 10)
+            await asyncio.wait_for(asker.drain(), PATIENCE)
             assert not asker._unsent
 
     async def test_who_asks_the_same_as_it_is_dropped_asks_anew(self, store: Store) -> None:
@@ -752,7 +753,7 @@ class TestHunger:
         backend = FakeBackend(lambda _: "2,1")
         backend.gate.clear()
         asker = asker_of(backend, store, capacity=2)
-        await asyncio.wait_for(asker.hungry(), 10)
+        await asyncio.wait_for(asker.hungry(), PATIENCE)
         rounds = [asyncio.create_task(ask(asker, query=str(n))) for n in range(4)]
         await settle()
 
@@ -773,7 +774,7 @@ class TestHunger:
 
         for number in range(3):
             await ask(asker, window(), window(), window("abc"), query=str(number % 2))
-            await asyncio.wait_for(asker.hungry(), 10)
+            await asyncio.wait_for(asker.hungry(), PATIENCE)
 
         assert not asker._unsent
 
@@ -785,7 +786,7 @@ class TestHunger:
         await backend.arrived.wait()
 
         asker.stop()
-        await asyncio.wait_for(asker.hungry(), 10)
+        await asyncio.wait_for(asker.hungry(), PATIENCE)
 
         backend.gate.set()
         outcomes = await asyncio.gather(*rounds, return_exceptions=True)

@@ -26,10 +26,10 @@ from tests.cli.running import (
     rows_of,
     serving,
     started,
-    until,
     windows,
     written,
 )
+from tests.waiting import PATIENCE, until
 
 ROWS = requests(queries=6, candidates=12)
 SMALL = ("--window-size", "6", "--concurrency", "4")
@@ -266,7 +266,7 @@ def _stopped_midway(job: Job, server: JudgeServer, number: signal.Signals) -> st
     process = started(*job.arguments(server.url, "--concurrency", "2"), cwd=job.folder)
     until(lambda: len(windows(server)) > before)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75, said
     return said
 
@@ -280,7 +280,7 @@ def test_under_nohup_a_run_outlives_its_terminal(job: Job) -> None:
             signal.signal(signal.SIGHUP, ignored)
         until(lambda: len(windows(server)) > 0)
         process.send_signal(signal.SIGHUP)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert len(rows_of(job.output)) == 6
 

@@ -25,6 +25,7 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
     Raises FilesError where too few files may be opened, now or later.
     """
+    before = gc.get_threshold()
     gc.freeze()  # what was imported stays
     gc.set_threshold(_COLLECT_EVERY)
     try:
@@ -34,6 +35,9 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
             raise FilesError from error
         raise
     finally:
+        # Whoever called `main` in a process of his own has his collector back.
+        gc.set_threshold(*before)
+        gc.unfreeze()
         work.close()  # of one that never began
 
 

@@ -24,12 +24,12 @@ from tests.cli.running import (
     rows_of,
     serving,
     started,
-    until,
     windows,
     written,
 )
 from tests.dl19 import dl19
 from tests.evaluation.files import qrels
+from tests.waiting import PATIENCE, until
 
 GRID = """
 [[try]]
@@ -171,7 +171,7 @@ def test_a_signal_ends_it_in_good_order(rows: list[Row], source: Path, judged: P
         stopped = started("tune", source, *flags, cwd=source.parent)
         until(lambda: windows(server))
         stopped.send_signal(signal.SIGTERM)
-        _, said = stopped.communicate(timeout=30)
+        _, said = stopped.communicate(timeout=PATIENCE)
         assert stopped.returncode == 75, said
         assert "SIGTERM received; the same command goes on where this one stopped" in said
         sent = len(windows(server))

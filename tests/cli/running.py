@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,6 +23,7 @@ from batchrank.cli import main
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
 from tests.cli.advice import check_advice
 from tests.conftest import ROOT
+from tests.waiting import PATIENCE
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -88,12 +88,12 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
     thread = Thread(target=loop.run_forever)
     thread.start()
     try:
-        opened = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        opened = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(PATIENCE)
         try:
             yield opened
         finally:
             closing = server.__aexit__(None, None, None)
-            asyncio.run_coroutine_threadsafe(_as_coroutine(closing), loop).result(10)
+            asyncio.run_coroutine_threadsafe(_as_coroutine(closing), loop).result(PATIENCE)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -102,15 +102,6 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
 
 async def _as_coroutine(work: Any) -> None:
     await work
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for what another thread or process does; TimeoutError after 30 s."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it did not happen within 30 s")
-        time.sleep(0.005)
 
 
 def requests(queries: int, candidates: int) -> list[Row]:

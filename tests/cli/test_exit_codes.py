@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from functools import partial
 from pathlib import Path
@@ -255,3 +256,11 @@ def test_the_module_runs_as_the_command_does(tmp_path: Path) -> None:
         out, err = process.communicate()
     assert (process.returncode, err) == (0, "")
     assert out.startswith("batchrank ")
+
+
+def test_a_process_that_calls_the_command_line_keeps_its_garbage_collector(
+    shell: Shell, source: Path
+) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    assert shell.run(source).code == 0
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before

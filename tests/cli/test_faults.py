@@ -28,11 +28,11 @@ from tests.cli.running import (
     requests,
     rows_of,
     serving,
-    until,
     windows,
     written,
 )
 from tests.conftest import missing
+from tests.waiting import PATIENCE, until
 
 Mount = Callable[[str], Path]
 
@@ -137,7 +137,7 @@ def test_a_signal_ends_a_run_that_waits_for_a_silent_pipe(
         until(lambda: (status := read_status(store)) and status.state == "ranking")
         process.send_signal(number)
         # The pipe stays open and silent: only the signal can end this.
-        assert process.wait(timeout=20) == 75
+        assert process.wait(timeout=PATIENCE) == 75
         assert process.stderr is not None
         said = process.stderr.read().decode()
     assert f"stopped: {number.name} received" in said
@@ -190,7 +190,7 @@ def test_too_few_descriptors_are_told_with_the_remedy(
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (limit, limit)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert (starved.returncode, len(starved.stderr.splitlines())) == (1, 1), starved.stderr
@@ -222,7 +222,7 @@ def test_out_of_descriptors_is_no_crash(shell: Shell, source: Path, tmp_path: Pa
             preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40)),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
         )
         assert starved.returncode in (0, 1, 4, 75), starved.stderr

@@ -15,6 +15,7 @@ from batchrank.progress.status import read_status
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
 from tests.cli.running import batchrank, rows_of, started, windows, written
+from tests.waiting import PATIENCE
 
 QUIET = ("--quiet-hours", "08:00-20:00")
 
@@ -76,7 +77,7 @@ def test_a_run_waits_for_the_end_of_the_hours_and_says_so_everywhere(
         assert server.calls == []
         if wall.now >= at("19:50") and not seen:
             with started("status", "--store", shell.store, cwd=shell.folder) as other:
-                seen.append(other.communicate(timeout=60)[0])
+                seen.append(other.communicate(timeout=PATIENCE)[0])
             told = read_status(shell.store)
             assert told is not None
             assert told.waits == "quiet hours until 20:00"

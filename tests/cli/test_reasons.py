@@ -10,8 +10,9 @@ import pytest
 
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Row, batchrank, judge, requests, rows_of, serving, until, written
+from tests.cli.running import Row, batchrank, judge, requests, rows_of, serving, written
 from tests.cli.running import windows as asked
+from tests.waiting import until
 
 
 def test_the_summary_says_why_lines_failed(source: Path, shell: Shell, rows: list[Row]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.running import batchrank, rows_of
 from tests.conftest import ROOT
+from tests.waiting import PATIENCE
 
 TRACEBACK = "Traceback (most recent call last)"
 
@@ -25,7 +26,7 @@ def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -141,7 +142,7 @@ def test_a_signal_while_a_command_is_loaded(
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (75, "")

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import batchrank, docids, requests, rows_of, until, written
+from tests.cli.running import batchrank, docids, requests, rows_of, written
 from tests.conftest import missing
 from tests.embedded.conftest import smollm2
 from tests.embedded.standin import model_folder, processes, vllm, windows
 from tests.embedded.test_restart import when
+from tests.waiting import until
 
 __all__ = ["smollm2"]
 

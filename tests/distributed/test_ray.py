@@ -20,13 +20,13 @@ from tests.cli.running import (
     requests,
     serving,
     started,
-    until,
     windows,
     written,
 )
 from tests.conftest import ROOT, data_folder
 from tests.distributed.cluster import FLYING, SLOTS, THERE, Nodes, nodes_that_know
 from tests.dl19 import dl19, knowledge_of_dl19
+from tests.waiting import PATIENCE, until
 
 ROWS = requests(queries=40, candidates=12)
 SMALL = ("--window-size", 6)
@@ -121,7 +121,7 @@ def test_the_output_is_that_of_one_machine(
     before = nodes.asked()
     more = (*SMALL, "--workers-per-node", 2)
     with started(*job(nodes, source, *more, address=address_of(nodes)), cwd=source.parent) as run:
-        out, told = run.communicate(timeout=60)
+        out, told = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, told
     assert "warning" not in told
     assert "rror" not in told.replace("0 error", "")
@@ -144,7 +144,7 @@ def test_nodes_may_die_and_come_and_nothing_is_lost(
         until(lambda: len(windows(doomed)) - had >= 20)
         nodes.kill(doomed)
         latest = nodes.add()
-        out, told = process.communicate(timeout=60)
+        out, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, told
     assert out == ""  # where rankings may go, and Ray would tell of the node
     assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
@@ -202,7 +202,7 @@ def test_a_job_that_is_stopped_in_any_way_goes_on_by_the_same_command(
     with started(*same, cwd=source.parent) as stopped:
         until(lambda: done(0.6))
         stopped.send_signal(signal.SIGTERM)
-        _, told = stopped.communicate(timeout=60)
+        _, told = stopped.communicate(timeout=PATIENCE)
     assert stopped.returncode == 75, told
     assert max((nodes.asked() - before).values()) == 1
     with started(*same, cwd=source.parent) as killed:
@@ -233,7 +233,7 @@ def test_a_node_with_another_batchrank_or_none_is_left_out(nodes: Nodes, source:
     servers = [nodes.add(PYTHONPATH=str(folder)) for folder in (other, none)]
     # A process of its own: a driver's workers search its own path for packages first.
     with started(*job(nodes, source, *SMALL, "--limit", 2), cwd=source.parent) as process:
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=PATIENCE)
     for server in servers:
         nodes.kill(server)
     assert process.returncode == 0, told
@@ -253,7 +253,7 @@ def test_a_cluster_that_is_lost_stops_the_job_which_goes_on_later(
     with started(*same, cwd=source.parent) as process:
         until(lambda: nodes.asked().total() - before >= WINDOWS // 4)
         nodes.kill(nodes.judges[0])
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75, told
     assert "Ray cluster is lost" in told
     assert "Traceback" not in told

@@ -29,7 +29,8 @@ from batchrank.distributed.relay import (
 )
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import NoServerError, RefusedError, UnavailableError, UsageError
-from tests.endpoints.acting import CHAT, Actor, Reply, until
+from tests.endpoints.acting import CHAT, Actor, Reply
+from tests.waiting import PATIENCE, soon
 
 BODY = b'{"messages": [{"content": "Rank."}]}'
 
@@ -147,7 +148,7 @@ async def test_what_a_lost_worker_held_is_given_back_and_it_is_used_again_later(
         async with reached(worker) as transport:
             actor.gate.clear()
             calls = [asyncio.create_task(post(transport)) for _ in range(5)]
-            await until(lambda: len(actor.bodies) == 5)
+            await soon(lambda: len(actor.bodies) == 5)
             worker.die()
             for outcome in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(outcome, UnavailableError)
@@ -163,7 +164,7 @@ async def test_what_a_lost_worker_held_is_given_back_and_it_is_used_again_later(
 
 
 async def found_again(transport: NodeTransport) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return await post(transport)
@@ -178,7 +179,7 @@ async def test_a_worker_that_was_started_anew_unnoticed_counts_as_a_new_connecti
             seen = transport.reconnects
             worker.process += 1
             assert await post(transport)  # by the look that was under way
-            await until(lambda: transport.reconnects > seen)
+            await soon(lambda: transport.reconnects > seen)
             assert await found_again(transport)
 
 

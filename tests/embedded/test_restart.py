@@ -16,8 +16,9 @@ import pytest
 from batchrank.backends.embedded.runtimes import Load
 from batchrank.backends.embedded.transport import PAUSES, EmbeddedTransport
 from batchrank.errors import FatalServerError, UnavailableError
-from tests.cli.running import batchrank, requests, until, written
+from tests.cli.running import batchrank, requests, written
 from tests.embedded.standin import model_folder, processes, vllm, windows
+from tests.waiting import PATIENCE, until
 
 ROWS = requests(queries=12, candidates=12)
 BODY = orjson.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1})
@@ -53,7 +54,7 @@ async def post(transport: EmbeddedTransport) -> bytes:
 async def eventually(transport: EmbeddedTransport) -> tuple[bytes, list[UnavailableError]]:
     """The next answer, and what was said in its place until then."""
     said: list[UnavailableError] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return await post(transport), said

@@ -15,8 +15,9 @@ from batchrank.backends.embedded.runtimes import Load
 from batchrank.backends.embedded.server import EmbeddedServer
 from batchrank.backends.embedded.vllm_program import arguments
 from batchrank.errors import NoServerError, UsageError
-from tests.cli.running import batchrank, requests, until, written
+from tests.cli.running import batchrank, requests, written
 from tests.embedded.standin import model_folder, processes, vllm
+from tests.waiting import until
 
 ROWS = requests(queries=3, candidates=12)
 

@@ -21,7 +21,7 @@ from batchrank.serving.pool import Pool
 from batchrank.serving.trial import trial
 from tests.backends.servers import CHAT, Reply, raw
 
-__all__ = ["CHAT", "Acting", "Actor", "Clock", "Reply", "ask", "pooled", "prompt", "raw", "until"]
+__all__ = ["CHAT", "Acting", "Actor", "Clock", "Reply", "ask", "pooled", "prompt", "raw"]
 
 
 class Clock:
@@ -125,13 +125,6 @@ class Acting:
         self.endpoints = endpoints
         self.clock = clock
         self.said: list[str] = []
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Let others run until it holds; TimeoutError after 10 s."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - of many kinds of conditions, few have events
-            await asyncio.sleep(0.001)
 
 
 async def ask(

@@ -16,7 +16,8 @@ from batchrank.errors import StoppedError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.following import Changed, follow
-from tests.endpoints.acting import Acting, Actor, ask, pooled, until
+from tests.endpoints.acting import Acting, Actor, ask, pooled
+from tests.waiting import soon
 
 
 class Coming:
@@ -76,11 +77,11 @@ async def test_a_server_that_comes_is_used_once_it_is_proved() -> None:
     async with Actor() as one, Actor() as late, following(one.url) as coming:
         late.gate.clear()
         coming.comes(late.url)
-        await until(lambda: len(late.bodies) == 1)
+        await soon(lambda: len(late.bodies) == 1)
         await ask_many(coming.acting)
         assert late.asked == []
         late.gate.set()
-        await until(lambda: coming.limits() == [4, 4])
+        await soon(lambda: coming.limits() == [4, 4])
         await ask_many(coming.acting)
         assert len(late.asked) == 20
 
@@ -88,7 +89,7 @@ async def test_a_server_that_comes_is_used_once_it_is_proved() -> None:
 async def test_a_server_of_another_model_is_left_out_and_the_job_goes_on() -> None:
     async with Actor() as one, Actor(model="n") as other, following(one.url) as coming:
         coming.comes(other.url)
-        await until(lambda: coming.acting.said)
+        await soon(lambda: coming.acting.said)
         await ask_many(coming.acting)
         assert "not the job's model" in coming.acting.said[0]
         assert other.asked == []
@@ -97,12 +98,12 @@ async def test_a_server_of_another_model_is_left_out_and_the_job_goes_on() -> No
 async def test_what_a_server_held_that_leaves_is_asked_elsewhere() -> None:
     async with Actor() as one, Actor() as short, following(one.url) as coming:
         backend = coming.comes(short.url)
-        await until(lambda: coming.limits() == [4, 4])
+        await soon(lambda: coming.limits() == [4, 4])
         short.gate.clear()
         work = asyncio.create_task(ask_many(coming.acting))
-        await until(lambda: len(short.asked) == 4)
+        await soon(lambda: len(short.asked) == 4)
         coming.leaves(backend)
-        await until(lambda: coming.limits() == [4, 0])
+        await soon(lambda: coming.limits() == [4, 0])
         short.act = lambda _: None  # its connections break
         short.gate.set()
         await work
@@ -114,7 +115,7 @@ async def test_where_all_have_left_calls_wait_for_others_to_come() -> None:
     async with Actor() as one, Actor() as next_one, following(one.url) as coming:
         coming.leaves(coming.acting.endpoints[0].backend)
         work = asyncio.create_task(ask_many(coming.acting))
-        await until(lambda: coming.acting.pool.waits is not None)
+        await soon(lambda: coming.acting.pool.waits is not None)
         coming.comes(next_one.url)
         await work
         assert len(next_one.asked) == 40

@@ -22,7 +22,8 @@ from batchrank.serving.neighbour import give_way, keep_quiet_hours
 from batchrank.spec.quiet import QuietHours, parse_quiet_hours
 from scripts.judge import JudgeConfig, JudgeServer
 from tests.backends.servers import CHAT, Reply, scripted
-from tests.endpoints.acting import Actor, Clock, ask, pooled, prompt, until
+from tests.endpoints.acting import Actor, Clock, ask, pooled, prompt
+from tests.waiting import soon
 
 
 def at(text: str) -> float:
@@ -116,11 +117,11 @@ async def test_nothing_is_sent_in_quiet_hours_and_all_afterwards() -> None:
         hours = parse_quiet_hours("00:00-06:00")
         curfew = Curfew(hours, acting.clock, acting.said.append)
         acting.pool.watch(keep_quiet_hours(acting.pool, curfew))
-        await until(lambda: acting.pool.waits)
+        await soon(lambda: acting.pool.waits)
         assert acting.pool.waits == "quiet hours until 06:00"
         assert acting.pool.capacity == 0
         call = asyncio.create_task(ask(acting))
-        await until(lambda: acting.pool.waits is None)
+        await soon(lambda: acting.pool.waits is None)
         assert acting.clock.time >= 6 * 3600
         await call
         assert len(actor.asked) == 1
@@ -173,16 +174,16 @@ async def test_calls_are_held_back_while_others_wait(kind: str) -> None:
         other = OpenAIBackend(BackendOptions(judge.url))
         await other.describe()
         people = [asyncio.create_task(other.send(other.encode(prompt()), 60)) for _ in range(5)]
-        await until(lambda: judge.stats()["in_flight"] == 5)
+        await soon(lambda: judge.stats()["in_flight"] == 5)
         async with pooled(judge.url) as acting:
             endpoint = acting.endpoints[0]
             before = endpoint.limit
             acting.pool.watch(give_way(acting.pool, endpoint, 1, print, acting.clock))
-            await until(lambda: endpoint.limit == 0)
+            await soon(lambda: endpoint.limit == 0)
             for call in people:
                 call.cancel()
             await asyncio.gather(*people, return_exceptions=True)
-            await until(lambda: endpoint.limit == before)
+            await soon(lambda: endpoint.limit == before)
         await other.close()
 
 
@@ -190,7 +191,7 @@ async def test_a_server_that_does_not_tell_who_waits_is_said_once() -> None:
     said: list[str] = []
     async with Actor() as actor, pooled(actor.url) as acting:
         acting.pool.watch(give_way(acting.pool, acting.endpoints[0], 1, said.append, acting.clock))
-        await until(lambda: len(acting.clock.slept) > 3)
+        await soon(lambda: len(acting.clock.slept) > 3)
         assert acting.endpoints[0].limit > 0
     assert len(said) == 1
 

@@ -22,7 +22,8 @@ from batchrank.errors import (
 )
 from batchrank.serving.backoff import MAX_ATTEMPTS
 from tests.backends.servers import http, read_request
-from tests.endpoints.acting import CHAT, Acting, Actor, Reply, ask, pooled, raw, until
+from tests.endpoints.acting import CHAT, Acting, Actor, Reply, ask, pooled, raw
+from tests.waiting import soon
 
 BROKEN = Reply({"error": {"message": "Internal server error", "code": 500}}, 500)
 BUSY = Reply({"error": "server busy"}, 503)
@@ -57,7 +58,7 @@ async def test_a_server_that_is_back_is_used_again() -> None:
         await asyncio.gather(*(ask(acting, text) for text in texts(40)))
         assert not acting.endpoints[0].is_open
         bad.act = good.act
-        await until(lambda: acting.endpoints[0].is_open)
+        await soon(lambda: acting.endpoints[0].is_open)
         before = len(bad.asked)
         await asyncio.gather(*(ask(acting, text) for text in texts(40)))
         assert len(bad.asked) > before + 10
@@ -68,7 +69,7 @@ async def test_while_no_server_answers_calls_wait_and_then_stop() -> None:
         waits: list[str] = []
 
         async def watch() -> None:
-            await until(lambda: acting.pool.waits is not None)
+            await soon(lambda: acting.pool.waits is not None)
             waits.append(str(acting.pool.waits))
 
         watcher = asyncio.create_task(watch())
@@ -85,7 +86,7 @@ async def test_while_no_server_answers_calls_wait_and_then_stop() -> None:
 async def test_a_server_that_comes_back_in_time_answers_all_that_waited() -> None:
     async with Actor(lambda _: None) as actor, pooled(actor.url) as acting:
         calls = [asyncio.create_task(ask(acting, text)) for text in texts(20)]
-        await until(lambda: acting.pool.waits is not None)
+        await soon(lambda: acting.pool.waits is not None)
         actor.act = lambda _: Reply(CHAT)
         answers = await asyncio.gather(*calls)
         assert len(answers) == 20
@@ -224,7 +225,7 @@ async def test_gets_may_answer_while_completions_hang() -> None:
     async with Actor() as actor, pooled(actor.url, seconds=0.02) as acting:
         actor.gate.clear()
         calls = [asyncio.create_task(ask(acting, text)) for text in texts(8)]
-        await until(lambda: acting.pool.waits is not None)
+        await soon(lambda: acting.pool.waits is not None)
         # Nobody is fooled by /v1/models: it is probed with completions, one at a time.
         trials = len(actor.bodies) - len(actor.asked)
         while len(actor.bodies) - len(actor.asked) < trials + 2:
@@ -278,7 +279,7 @@ async def test_a_server_that_turns_calls_away_gets_fewer() -> None:
     async with Actor() as actor, pooled(actor.url) as acting:
         actor.act = lambda _: BUSY
         calls = [asyncio.create_task(ask(acting, text)) for text in texts(40)]
-        await until(lambda: not acting.endpoints[0].is_open)
+        await soon(lambda: not acting.endpoints[0].is_open)
         actor.act = lambda _: Reply(CHAT)
         await asyncio.gather(*calls)
         assert acting.endpoints[0].capacity.generation == 1
@@ -287,7 +288,7 @@ async def test_a_server_that_turns_calls_away_gets_fewer() -> None:
 
 async def test_a_server_that_was_down_at_the_start_joins_when_it_is_proved() -> None:
     async with Actor() as one, Actor() as late, pooled(one.url, late.url, down=(1,)) as acting:
-        await until(lambda: acting.endpoints[1].limit > 0)
+        await soon(lambda: acting.endpoints[1].limit > 0)
         await asyncio.gather(*(ask(acting, text) for text in texts(32)))
         assert len(late.asked) == len(one.asked) == 16
 
@@ -298,7 +299,7 @@ async def test_a_late_server_with_another_model_stops_the_job_unless_it_is_equal
             with pytest.raises(StoppedError, match="has changed"):
                 await ask_for_ever(acting)
         async with pooled(one.url, late.url, down=(1,), equal=True) as acting:
-            await until(lambda: acting.endpoints[1].limit > 0)
+            await soon(lambda: acting.endpoints[1].limit > 0)
             await asyncio.gather(*(ask(acting, text) for text in texts(32)))
             # Each is asked by its own name for the model.
             assert {body["model"] for body in late.bodies} == {"n"}
@@ -309,7 +310,7 @@ async def test_a_stop_sends_nothing_more_and_lets_calls_in_flight_end() -> None:
     async with Actor() as actor, pooled(actor.url, concurrency=2) as acting:
         actor.gate.clear()
         calls = [asyncio.create_task(ask(acting, text)) for text in texts(5)]
-        await until(lambda: len(actor.bodies) >= 2)
+        await soon(lambda: len(actor.bodies) >= 2)
         acting.pool.stop()
         actor.gate.set()
         outcomes = await asyncio.gather(*calls, return_exceptions=True)

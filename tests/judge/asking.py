@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
@@ -82,15 +81,6 @@ async def content(judge: JudgeServer, prompt: str, **fields: Any) -> str:
 def named(text: str, names: Sequence[str] = NAMES) -> tuple[str, ...]:
     """The docids that an answer `[3] > [1]` names."""
     return tuple(names[int(mark.strip(" []")) - 1] for mark in text.split(">"))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for a state of the judge that no response tells of; TimeoutError after 10 s."""
-    async with asyncio.timeout(10):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.005)
 
 
 async def contents(config: JudgeConfig, prompts: Sequence[str]) -> list[str]:

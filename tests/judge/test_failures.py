@@ -12,8 +12,9 @@ import pytest
 
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.config import Fault, Kind, Malformed
+from tests.waiting import soon
 
-from .asking import FRUIT, chat, content, contents, get, post, texts, until, window
+from .asking import FRUIT, chat, content, contents, get, post, texts, window
 
 MALFORMED: list[tuple[Malformed, str]] = [
     ("prose", r"All 5 passages [a-z ]+\."),
@@ -91,9 +92,9 @@ async def test_a_reset_connection_is_counted_with_status_0() -> None:
 async def test_a_client_that_leaves_frees_its_slot() -> None:
     async with JudgeServer(JudgeConfig(call_seconds=3600.0, slots=1)) as judge:
         asking = asyncio.ensure_future(post(judge, chat(window(texts()))))
-        await until(lambda: judge.stats()["in_flight"])
+        await soon(lambda: judge.stats()["in_flight"])
         asking.cancel()
-        await until(lambda: judge.calls)
+        await soon(lambda: judge.calls)
         assert [(call.status, call.purpose) for call in judge.calls] == [(499, "window")]
         assert judge.stats()["in_flight"] == 0
 

@@ -7,8 +7,9 @@ import statistics
 
 from scripts.judge import JudgeConfig, JudgeServer
 from scripts.judge.latency import BLOCK, PrefixCache, Slots
+from tests.waiting import soon
 
-from .asking import FRUIT, chat, get, post, texts, until, window
+from .asking import FRUIT, chat, get, post, texts, window
 
 
 async def test_requests_beyond_the_slots_wait_in_line() -> None:
@@ -54,7 +55,7 @@ async def test_requests_beyond_the_queue_are_sent_away() -> None:
     async with JudgeServer(config, FRUIT) as judge:
         body = chat(window(texts()))
         tasks = [asyncio.ensure_future(post(judge, body)) for _ in range(2)]
-        await until(lambda: judge.stats()["in_flight"] == 2)
+        await soon(lambda: judge.stats()["in_flight"] == 2)
         status, answer = await post(judge, body)
         assert (status, "busy" in answer["error"]["message"]) == (503, True)
         for task in tasks:

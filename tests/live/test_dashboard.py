@@ -27,6 +27,7 @@ from tests.cli.conftest import Shell
 from tests.cli.running import judge, requests
 from tests.live.running import runner_of, spec_of
 from tests.snapshots import SNAPSHOT
+from tests.waiting import PATIENCE
 
 ENDED = replace(SNAPSHOT, state="ended", exit_code=0)
 
@@ -177,7 +178,7 @@ async def test_a_reader_that_reads_nothing_holds_up_nobody() -> None:
             await asyncio.sleep(0)
         reading = asyncio.create_task(_read(client, url / "events"))
         dashboard.tick(ENDED)
-        assert (await asyncio.wait_for(reading, 10))[-1] == ("end", None)
+        assert (await asyncio.wait_for(reading, PATIENCE))[-1] == ("end", None)
     writer.close()
 
 

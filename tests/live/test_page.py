@@ -26,6 +26,7 @@ from tests.browser import NARROW, WIDE, chromium, overflows, page_of, poor_contr
 from tests.cli.running import Row, judge, requests
 from tests.live.running import runner_of, spec_of
 from tests.snapshots import SNAPSHOT
+from tests.waiting import PATIENCE
 
 MARKUP = "<img src=x onerror=\"document.title='taken'\"><b id=taken>bold</b>"
 
@@ -63,11 +64,11 @@ def beside(work: Work) -> Iterator[Held]:
     thread = Thread(target=run)
     thread.start()
     try:
-        yield told.get(timeout=20), end
+        yield told.get(timeout=PATIENCE), end
     finally:
         if thread.is_alive():
             end()
-        thread.join(20)
+        thread.join(PATIENCE)
     assert failed == []
 
 

@@ -22,12 +22,12 @@ from tests.cli.running import (
     requests,
     serving,
     started,
-    until,
     windows,
     written,
 )
 from tests.publishing.reading import docids_at
 from tests.publishing.servers import RedisServer, running_redis
+from tests.waiting import until
 
 ROWS = requests(queries=40, candidates=12)
 TOMORROW = requests(queries=60, candidates=12)

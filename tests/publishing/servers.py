@@ -12,8 +12,8 @@ from threading import Thread
 
 import redis
 
-from tests.cli.running import until
 from tests.conftest import missing
+from tests.waiting import until
 
 
 def free_port() -> int:

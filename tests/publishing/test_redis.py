@@ -15,9 +15,10 @@ import pytest
 from batchrank.cache import Cache, SyncCache
 from batchrank.publishing.redis import RedisTarget
 from batchrank.publishing.target import Entry
-from tests.cli.running import batchrank, started, until
+from tests.cli.running import batchrank, started
 from tests.publishing.conftest import Nights, key
 from tests.publishing.servers import Breaking, RedisServer, free_port, running_redis
+from tests.waiting import PATIENCE, until
 
 # Reads redis-py's metadata when it is loaded, which an online system does before its loop runs.
 import_module("batchrank.cache.redis")
@@ -179,10 +180,16 @@ def test_entries_that_are_evicted_meanwhile(
         nights = Nights(store, server.url)
         nights.rank({"a": ["d1"]})
         nights.published("--ttl", "none")
-        nights.rank(many(5000, "e"))
+        nights.rank(many(2000, "e"))
+
+        def evict() -> None:
+            """Lack memory for a while: writes meanwhile might fail where none is left to evict."""
+            server.client.config_set("maxmemory", "1mb")
+            until(lambda: server.client.info("stats")["evicted_keys"])
+            server.client.config_set("maxmemory", "100mb")
+
         with monkeypatch.context() as patch:
-            shrink = after_the_first_batch(lambda: server.client.config_set("maxmemory", "4mb"))
-            patch.setattr(RedisTarget, "write", shrink)
+            patch.setattr(RedisTarget, "write", after_the_first_batch(evict))
             ended = nights.publish()
         assert ended.code == 1
         assert "evicted for lack of memory" in ended.err
@@ -250,7 +257,7 @@ def test_sigterm_ends_it_resumable(
     process = started("publish", nights.store, nights.target, "--max-ops", "1000", cwd=tmp_path)
     until(lambda: int(client.hget("batchrank:info:1", "position") or -1) > 200)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75, err
     assert "SIGTERM received" in err
     assert "went on where it was interrupted" in nights.published()

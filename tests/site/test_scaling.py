@@ -15,6 +15,7 @@ import yaml
 from scripts.judge import JudgeServer
 from tests.cli.running import batchrank
 from tests.conftest import ROOT
+from tests.waiting import PATIENCE
 
 PAGE = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
 SHARDS = 8
@@ -73,7 +74,7 @@ def in_shell(script: str, folder: Path, exits: int = 0, **variables: object) -> 
             **{name: str(value) for name, value in variables.items()},
         },
         check=False,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert ended.returncode == exits
     return [line.split("\0")[:-1] for line in log.read_text().splitlines()]
