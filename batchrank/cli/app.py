@@ -16,7 +16,6 @@ from typer.exceptions import TyperException
 from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
-from batchrank.cli.early import Loading
 from batchrank.cli.streams import fill_descriptors
 from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
@@ -39,13 +38,12 @@ class _Commands(TyperGroup):
             raise UsageError(f"there is no command {cmd_name!r}{hint}")
         module, _, name = place.target.partition(":")
         holder = typer.Typer()
-        with Loading():
-            target = getattr(import_module(module), name)
-            if isinstance(target, typer.Typer):
-                holder.add_typer(target, name=cmd_name, rich_help_panel=place.panel)
-            else:
-                holder.command(cmd_name, rich_help_panel=place.panel)(target)
-            return get_group(holder).commands[cmd_name]
+        target = getattr(import_module(module), name)
+        if isinstance(target, typer.Typer):
+            holder.add_typer(target, name=cmd_name, rich_help_panel=place.panel)
+        else:
+            holder.command(cmd_name, rich_help_panel=place.panel)(target)
+        return get_group(holder).commands[cmd_name]
 
 
 app = typer.Typer(

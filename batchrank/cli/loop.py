@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from batchrank.errors import BatchrankError, FilesError
+from batchrank.cli.early import hear
+from batchrank.errors import BatchrankError, FilesError, StoppedError
 
 T = TypeVar("T")
 
@@ -25,20 +28,50 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
     Raises FilesError where too few files may be opened, now or later.
     """
+    watched = _cancelled_by_signals(work)
     before = gc.get_threshold()
     gc.freeze()  # what was imported stays
     gc.set_threshold(_COLLECT_EVERY)
     try:
-        return _run(work)
+        return _run(watched)
     except (BatchrankError, OSError) as error:
         if FilesError.is_behind(error):
             raise FilesError from error
         raise
     finally:
+        hear()
         # Whoever called `main` in a process of his own has his collector back.
         gc.set_threshold(*before)
         gc.unfreeze()
-        work.close()  # of one that never began
+        watched.close()  # of one that never began
+        work.close()
+
+
+def soon(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
+    """Let a loop `act` for a signal; one that is closed has nothing left to do."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(act)
+
+
+async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    """`work`, which a signal cancels and a second one ends at once, until it hears them itself."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    heard = False
+
+    def cancel(_: signal.Signals) -> None:
+        nonlocal heard
+        heard = True
+        hear()
+        soon(loop, task.cancel)
+
+    hear(cancel)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if heard:
+            raise StoppedError("interrupted") from None
+        raise
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from functools import partial
 from typing import Protocol
 
+from batchrank.cli.early import hear
+from batchrank.cli.loop import soon
 from batchrank.cli.talk import Talk
 from batchrank.errors import BatchrankError, StoppedError
 
@@ -27,10 +30,9 @@ class Stoppable(Protocol):
 def stop_on_signals(work: Stoppable, talk: Talk) -> None:
     """Let signals stop `work`, which runs on the loop that is running."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-            continue  # nohup: it is to outlive its terminal
-        loop.add_signal_handler(number, _on_signal, work, talk, number)
+    hear(lambda number: soon(loop, partial(_on_signal, work, talk, number)))
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: it outlives its terminal
+        loop.add_signal_handler(signal.SIGHUP, _on_signal, work, talk, signal.SIGHUP)
 
 
 def _on_signal(work: Stoppable, talk: Talk, number: signal.Signals) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +51,7 @@ def batchrank(
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     code = 0
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with (
         patch.dict(os.environ, {"COLUMNS": "200", **(env or {})}),
         patch.object(sys, "argv", ["batchrank", *map(str, arguments)]),
@@ -61,6 +63,9 @@ def batchrank(
             main()
         except SystemExit as end:
             code = int(end.code or 0)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         out.flush()
         err.flush()
     written = [stream.buffer.getvalue() for stream in (out, err)]

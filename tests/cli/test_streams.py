@@ -126,9 +126,11 @@ sys.meta_path.insert(0, Finder())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "module", ["batchrank.cli.app", "rich", "batchrank.cli.commands.check", "orjson"]
+    # The last as the loop begins, when all is loaded and no command hears signals yet.
+    "module",
+    ["batchrank.cli.app", "rich", "batchrank.cli.commands.check", "orjson", "uvloop"],
 )
-def test_a_signal_while_a_command_is_loaded(
+def test_a_signal_before_a_command_hears_signals(
     source: Path, tmp_path: Path, number: signal.Signals, module: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SIGNALS_ITSELF)
