@@ -128,14 +128,14 @@ sys.meta_path.insert(0, Finder())
 @pytest.mark.parametrize(
     # The last as the loop begins, when all is loaded and no command hears signals yet.
     "module",
-    ["batchrank.cli.app", "rich", "batchrank.cli.commands.check", "orjson", "uvloop"],
+    ["batchrank.cli.app", "rich", "batchrank.cli.commands.run", "orjson", "uvloop"],
 )
 def test_a_signal_before_a_command_hears_signals(
     source: Path, tmp_path: Path, number: signal.Signals, module: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SIGNALS_ITSELF)
     ended = subprocess.run(
-        [sys.executable, "-m", "batchrank", "check", source],
+        [sys.executable, "-m", "batchrank", "run", source, "--dry-run"],
         env={
             **os.environ,
             "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
