@@ -91,7 +91,7 @@ def run_app() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever a terminal's encoding lacks
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name=app.info.name, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BatchrankError as error:

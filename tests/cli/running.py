@@ -7,6 +7,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,6 +108,14 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
 
 async def _as_coroutine(work: Any) -> None:
     await work
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+    return port
 
 
 def requests(queries: int, candidates: int) -> list[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import socket
 from functools import partial
 from pathlib import Path
 
@@ -13,20 +12,13 @@ from batchrank.backends.discovery import Place, discover
 from batchrank.store.lock import store_lock
 from scripts.judge import JudgeServer
 from tests.cli.conftest import Shell
-from tests.cli.running import Result, Row, batchrank, rows_of, started, written
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+from tests.cli.running import Result, Row, batchrank, free_port, rows_of, started, written
 
 
 @pytest.fixture
 def nowhere() -> str:
     """An address where no server listens."""
-    return f"http://127.0.0.1:{_free_port()}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 def _says_one_line(result: Result, code: int) -> str:
@@ -137,7 +129,7 @@ def test_no_server_at_an_address(source: Path, tmp_path: Path, nowhere: str) -> 
 def test_no_server_on_this_machine_leaves_three_ways(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place("vLLM", f"http://127.0.0.1:{_free_port()}")
+    place = Place("vLLM", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, (place,)))
     said = _says_one_line(batchrank("run", source, "--store", tmp_path / "store"), 4)
     for way in ("ollama serve", "--base-url URL", "--backend embedded --model-path"):
@@ -147,7 +139,7 @@ def test_no_server_on_this_machine_leaves_three_ways(
 def test_a_server_on_this_machine_is_found_and_named(
     source: Path, tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = (Place("LM Studio", f"http://127.0.0.1:{_free_port()}"), Place("vLLM", server.url))
+    places = (Place("LM Studio", f"http://127.0.0.1:{free_port()}"), Place("vLLM", server.url))
     monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, places))
     ended = batchrank("run", source, "--store", tmp_path / "store")
     assert ended.code == 0, ended.err

@@ -1,19 +1,19 @@
-"""A Ray cluster on this machine, each node of which has a judge of its own.
+"""A Ray cluster on this machine, each node of which has a judge and says it has GPUs.
 
 The port of each node's own server is a variable of the node.
 """
 
 from __future__ import annotations
 
+import gc
 import os
-import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
-from tests.cli.running import serving, windows
+from tests.cli.running import free_port, serving, windows
 from tests.conftest import missing
 
 SLOTS = 4
@@ -23,6 +23,8 @@ CALL_SECONDS = 0.2
 THERE = "http://127.0.0.1:${JUDGE_PORT}/v1"
 QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 200,
          "health_check_failure_threshold": 3}  # fmt: skip
+GPUS = 2
+"""Of each node but the head."""
 SIZE = {"num_cpus": 0, "object_store_memory": 80_000_000}
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # or what serves Ray's client fails at times
@@ -31,13 +33,18 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # or what serves Ray's client fail
 class Nodes:
     """A cluster of no node at first; the first that is added is its head."""
 
-    def __init__(self, cluster: Any, known: Knowledge, stack: ExitStack) -> None:
+    def __init__(
+        self, cluster: Any, known: Knowledge, variables: Mapping[str, str], stack: ExitStack
+    ) -> None:
         self._cluster = cluster
         self.known = known
+        self._variables = variables
         self._stack = stack
         self._nodes: list[Any] = []
-        self._client_port = _free_port()
+        self._client_port = free_port()
         self.judges: list[JudgeServer] = []
+        self.ended = False
+        """Whether the head is gone, and all with it."""
 
     @property
     def address(self) -> str:
@@ -60,9 +67,11 @@ class Nodes:
         if self._nodes:
             # An address of its own: a driver takes the node at its own address for its home, and
             # ends with it.
-            first = {"node_ip_address": f"127.0.0.{len(self._nodes) + 1}"}
-        variables["JUDGE_PORT"] = server.url.rpartition(":")[2]
-        self._nodes.append(self._cluster.add_node(env_vars=variables, **SIZE, **first))
+            address = f"127.0.0.{len(self._nodes) + 1}"
+            first = {"node_ip_address": address, "num_gpus": GPUS}
+        port = {"JUDGE_PORT": server.url.rpartition(":")[2]}
+        env = {**self._variables, **variables, **port}
+        self._nodes.append(self._cluster.add_node(env_vars=env, **SIZE, **first))
         self.judges.append(server)
         return server
 
@@ -70,6 +79,7 @@ class Nodes:
         """End the node of a judge as a power cut does."""
         node = self._nodes[self.judges.index(server)]
         self._cluster.remove_node(node, allow_graceful=False)
+        self.ended = self.ended or node is self._nodes[0]
 
     def asked(self) -> Counter[str]:
         """How often each window was asked, by all judges together."""
@@ -77,22 +87,17 @@ class Nodes:
 
 
 @contextmanager
-def nodes_that_know(known: Knowledge) -> Iterator[Nodes]:
-    """Two nodes with judges that know `known`."""
+def two_nodes(known: Knowledge, **variables: str) -> Iterator[Nodes]:
+    """Two nodes with these variables, whose judges know `known`."""
     try:
         from ray.cluster_utils import Cluster
     except ImportError:
         missing("Ray", "pip install 'ray[client]'")
     with ExitStack() as stack:
+        stack.callback(gc.collect)  # of what Ray leaves open, where its warnings are ignored
         cluster = Cluster()
         stack.callback(cluster.shutdown)
-        nodes = Nodes(cluster, known, stack)
+        nodes = Nodes(cluster, known, variables, stack)
         for _ in range(2):
             nodes.add()
         yield nodes
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])

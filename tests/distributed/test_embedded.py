@@ -5,58 +5,24 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import batchrank, docids, requests, rows_of, written
-from tests.conftest import missing
+from tests.distributed.cluster import Nodes
+from tests.distributed.conftest import SMALL
 from tests.embedded.conftest import smollm2
-from tests.embedded.standin import model_folder, processes, vllm, windows
+from tests.embedded.standin import model_folder, processes, windows
 from tests.embedded.test_restart import when
 from tests.waiting import until
 
 __all__ = ["smollm2"]
 
-ROWS = requests(queries=24, candidates=12)
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-pytestmark = pytest.mark.xdist_group("ray")
-
-
-@pytest.fixture(scope="module")
-def standins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log of a vLLM that all nodes have in their PATH."""
-    folder = tmp_path_factory.mktemp("standin")
-    return vllm(folder / "vllm", ROWS, "--call-seconds", "0.05", "--slots", "2")
-
-
-@pytest.fixture(scope="module")
-def address(standins: Path) -> Iterator[str]:
-    """A cluster of two nodes, of which the second says it has two GPUs."""
-    try:
-        from ray.cluster_utils import Cluster
-    except ImportError:
-        missing("Ray", "pip install ray")
-    # Two models on the same few cores, each of which thinks that they are its own.
-    environment = {"OMP_WAIT_POLICY": "passive"}
-    environment["PATH"] = f"{standins.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    with ExitStack() as stack:
-        cluster = Cluster()
-        stack.callback(cluster.shutdown)
-        for number in (1, 2):
-            where = (
-                {"include_dashboard": False} if number == 1 else {"node_ip_address": "127.0.0.2"}
-            )
-            cluster.add_node(
-                num_cpus=0,
-                num_gpus=2 * (number - 1),
-                object_store_memory=80_000_000,
-                env_vars=environment,
-                **where,
-            )
-        yield str(cluster.address)
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one cluster for all
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),  # logs of Ray's own
+]
 
 
 @pytest.fixture(scope="module")
@@ -65,26 +31,15 @@ def model(standins: Path) -> Path:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return written(tmp_path / "in.jsonl", ROWS)
+def embedded(expected: bytes, model: Path) -> bytes:
+    """The output on one machine, by this model."""
+    return expected.replace(b'"model":"judge"', f'"model":"{model.name}"'.encode())
 
 
-def job(address: str, source: Path, model: Path, *more: object) -> tuple[object, ...]:
-    where = ("--engine", "ray", "--ray-address", address, "--wait-for-server", "60s")
+def job(nodes: Nodes, source: Path, model: Path, *more: object) -> tuple[object, ...]:
+    where = ("--engine", "ray", "--ray-address", nodes.address, "--wait-for-server", "60s")
     what = ("--backend", "embedded", "--model-path", model)
     return ("run", source, "--store", source.parent / "store.sqlite", *where, *what, *more)
-
-
-@pytest.fixture(scope="module")
-def expected(standins: Path, model: Path) -> bytes:
-    """The output on one machine."""
-    source, target = written(standins.parent / "in.jsonl", ROWS), standins.parent / "local.jsonl"
-    where = ("-o", target, "--store", standins.parent / "local.sqlite")
-    how = ("--backend", "embedded", "--model-path", model, "--window-size", 6)
-    path = f"{standins.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    found = batchrank("run", source, *where, *how, env={"PATH": path})
-    assert found.code == 0, found.err
-    return target.read_bytes()
 
 
 def answered(metrics: Path) -> dict[str, int]:
@@ -93,12 +48,12 @@ def answered(metrics: Path) -> dict[str, int]:
     return {one: int(calls) for one, calls in re.findall(pattern, metrics.read_text(), re.M)}
 
 
-def test_each_node_runs_llama_cpp(address: str, smollm2: Path, tmp_path: Path) -> None:
+def test_each_node_runs_llama_cpp(nodes: Nodes, smollm2: Path, tmp_path: Path) -> None:
     rows = requests(queries=2, candidates=3)
     source, metrics = written(tmp_path / "in.jsonl", rows), tmp_path / "m.prom"
     # Short prompts: a model of this size takes its time where other tests run beside it.
     small = ("--strategy", "pointwise", "--answer", "likelihood", "--max-doc-tokens", 10)
-    found = batchrank(*job(address, source, smollm2, *small, "--metrics-textfile", metrics))
+    found = batchrank(*job(nodes, source, smollm2, *small, "--metrics-textfile", metrics))
     assert found.code == 0, found.err
     for row, wanted in zip(rows_of(tmp_path / "in.ranked.jsonl"), rows, strict=True):
         assert sorted(docids(row)) == sorted(one["docid"] for one in wanted["candidates"])
@@ -121,10 +76,10 @@ def parent(process: int) -> int:
     ],
 )
 def test_the_output_is_that_of_one_machine_whoever_dies(
-    address: str,
+    nodes: Nodes,
     source: Path,
     model: Path,
-    expected: bytes,
+    embedded: bytes,
     standins: Path,
     victim: str,
     told: str,
@@ -138,16 +93,16 @@ def test_the_output_is_that_of_one_machine_whoever_dies(
         os.kill(servers.pop() if victim == "the server" else parent(watch), signal.SIGKILL)
 
     killer = when(lambda: windows(standins) - before >= 12, kill)
-    found = batchrank(*job(address, source, model, "--window-size", 6))
+    found = batchrank(*job(nodes, source, model, *SMALL))
     killer.join()
     assert found.code == 0, found.err
-    assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
+    assert source.with_suffix(".ranked.jsonl").read_bytes() == embedded
     assert told in found.err
     until(lambda: not processes("judge_server", str(standins)))
 
 
-def test_a_node_that_lacks_the_file_is_named(address: str, source: Path, tmp_path: Path) -> None:
-    found = batchrank(*job(address, source, tmp_path / "absent.gguf"))
+def test_a_node_that_lacks_the_file_is_named(nodes: Nodes, source: Path, tmp_path: Path) -> None:
+    found = batchrank(*job(nodes, source, tmp_path / "absent.gguf"))
     assert found.code == 4, found.err
     for node in ("127.0.0.2", ""):
         pattern = (
@@ -158,10 +113,10 @@ def test_a_node_that_lacks_the_file_is_named(address: str, source: Path, tmp_pat
 
 
 def test_a_model_takes_the_gpus_it_is_given(
-    address: str, source: Path, model: Path, expected: bytes
+    nodes: Nodes, source: Path, model: Path, embedded: bytes
 ) -> None:
     models = ("--num-gpus", 1, "--workers-per-node", 2)
-    found = batchrank(*job(address, source, model, "--window-size", 6, *models))
+    found = batchrank(*job(nodes, source, model, *SMALL, *models))
     assert found.code == 0, found.err
     assert "fewer GPUs than num_gpus" in found.err
-    assert source.with_suffix(".ranked.jsonl").read_bytes() == expected
+    assert source.with_suffix(".ranked.jsonl").read_bytes() == embedded

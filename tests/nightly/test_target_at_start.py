@@ -10,10 +10,19 @@ from pathlib import Path
 import pytest
 
 from scripts.judge import JudgeServer
-from tests.cli.running import Result, batchrank, judge, requests, serving, windows, written
+from tests.cli.running import (
+    Result,
+    batchrank,
+    free_port,
+    judge,
+    requests,
+    serving,
+    windows,
+    written,
+)
 from tests.endpoints.acting import Clock
 from tests.publishing.reading import docids_at
-from tests.publishing.servers import RedisServer, free_port, running_redis
+from tests.publishing.servers import RedisServer, running_redis
 
 ROWS = requests(queries=3, candidates=8)
 

@@ -12,16 +12,9 @@ from threading import Thread
 
 import redis
 
+from tests.cli.running import free_port
 from tests.conftest import missing
 from tests.waiting import until
-
-
-def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
 
 
 class RedisServer:

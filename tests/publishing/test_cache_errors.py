@@ -12,8 +12,9 @@ import pytest
 
 from batchrank.cache import Cache, SyncCache
 from batchrank.errors import TargetError
+from tests.cli.running import free_port
 from tests.publishing.conftest import Nights
-from tests.publishing.servers import Breaking, RedisServer, free_port, running_redis
+from tests.publishing.servers import Breaking, RedisServer, running_redis
 
 Place = Callable[[Path, RedisServer], str]
 

@@ -12,9 +12,10 @@ import pytest
 
 from batchrank.cache import Cache, Found, SyncCache
 from batchrank.errors import TargetError
+from tests.cli.running import free_port
 from tests.conftest import missing
 from tests.publishing.conftest import Nights
-from tests.publishing.servers import RedisServer, free_port, running_redis
+from tests.publishing.servers import RedisServer, running_redis
 
 KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
