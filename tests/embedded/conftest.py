@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from batchrank.backends.embedded.runtimes import Load
 from batchrank.backends.embedded.server import EmbeddedServer
+from tests.cli.running import serving
 from tests.conftest import ROOT, missing
 
 
@@ -21,8 +23,15 @@ def smollm2() -> Path:
     return path
 
 
-@pytest.fixture
-async def llama_server(smollm2: Path) -> AsyncIterator[str]:
-    """The base URL of a real llama.cpp server with two slots of 2,048 tokens."""
+@asynccontextmanager
+async def _llama(model: Path) -> AsyncIterator[str]:
     async with EmbeddedServer() as server:
-        yield await server.start(smollm2, Load(2048, slots=2))
+        # One thread: where several wait for one another on a busy machine they take minutes.
+        yield await server.start(model, Load(2048, slots=2, threads=1))
+
+
+@pytest.fixture(scope="package")
+def llama_server(smollm2: Path) -> Iterator[str]:
+    """The base URL of a real llama.cpp server with two slots of 2,048 tokens."""
+    with serving(_llama(smollm2)) as url:
+        yield url

@@ -24,7 +24,8 @@ SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db
 QUESTION = [{"role": "user", "content": "Name three numbers."}]
 POLLS = 6000
 """How often a process is looked at, every 10 ms, before a test gives up."""
-LONG = [{"role": "user", "content": "word " * 1900}]
+LONG = [{"role": "user", "content": "word " * 400}]
+"""What takes seconds to read."""
 
 STARTS_AND_WAITS = """
 import asyncio, sys
@@ -34,7 +35,7 @@ from batchrank.backends.embedded.server import EmbeddedServer
 
 async def main() -> None:
     async with EmbeddedServer() as server:
-        print(await server.start(Path(sys.argv[1]), Load(512)), flush=True)
+        print(await server.start(Path(sys.argv[1]), Load(512, threads=1)), flush=True)
         await asyncio.Event().wait()
 
 asyncio.run(main())
@@ -130,7 +131,7 @@ async def test_gives_log_probabilities_of_thirty_tokens(llama_server: str) -> No
 
 
 async def test_refuses_a_prompt_longer_than_a_slot(llama_server: str) -> None:
-    status, answer = await post(f"{llama_server}/v1/chat/completions", messages=LONG * 2)
+    status, answer = await post(f"{llama_server}/v1/chat/completions", messages=LONG * 10)
     assert status == 400
     assert answer["error"]["type"] == "exceed_context_size_error"
     assert answer["error"]["n_ctx"] == 2048
@@ -138,7 +139,7 @@ async def test_refuses_a_prompt_longer_than_a_slot(llama_server: str) -> None:
 
 async def test_stops_while_a_request_runs(own_model: Path) -> None:
     server = EmbeddedServer()
-    url = await server.start(own_model, Load(2048))
+    url = await server.start(own_model, Load(2048, threads=1))
     running = asyncio.create_task(post(f"{url}/v1/chat/completions", messages=LONG))
     await until_busy(url)
     await server.stop()
@@ -150,7 +151,7 @@ async def test_stops_while_a_request_runs(own_model: Path) -> None:
 async def test_stopping_twice_or_without_a_start_does_nothing(own_model: Path) -> None:
     server = EmbeddedServer()
     await server.stop()
-    await server.start(own_model, Load(512))
+    await server.start(own_model, Load(512, threads=1))
     await server.stop()
     await server.stop()
     assert not serving(own_model)
@@ -158,7 +159,7 @@ async def test_stopping_twice_or_without_a_start_does_nothing(own_model: Path) -
 
 async def test_an_interrupted_start_leaves_no_process(own_model: Path) -> None:
     server = EmbeddedServer()
-    start = asyncio.create_task(server.start(own_model, Load(512)))
+    start = asyncio.create_task(server.start(own_model, Load(512, threads=1)))
     while not serving(own_model):
         assert not start.done()
         await asyncio.sleep(0)
@@ -169,7 +170,7 @@ async def test_an_interrupted_start_leaves_no_process(own_model: Path) -> None:
 
 
 async def test_a_model_process_killed_while_loading_is_reported(own_model: Path) -> None:
-    start = asyncio.create_task(EmbeddedServer().start(own_model, Load(512)))
+    start = asyncio.create_task(EmbeddedServer().start(own_model, Load(512, threads=1)))
     while not serving(own_model):
         assert not start.done()
         await asyncio.sleep(0)
@@ -180,7 +181,7 @@ async def test_a_model_process_killed_while_loading_is_reported(own_model: Path)
 
 async def test_work_in_flight_outlives_the_signals_that_stop_a_job(own_model: Path) -> None:
     async with EmbeddedServer() as server:
-        url = await server.start(own_model, Load(2048))
+        url = await server.start(own_model, Load(2048, threads=1))
         running = asyncio.create_task(
             post(f"{url}/v1/chat/completions", messages=LONG, max_tokens=1)
         )
@@ -215,7 +216,7 @@ async def test_a_torn_model_is_refused_in_llama_cpps_words(smollm2: Path, tmp_pa
     with smollm2.open("rb") as whole:
         torn.write_bytes(whole.read(4_000_000))
     with pytest.raises(NoServerError, match=r"can't load .*torn\.gguf: .*corrupted or incomplete"):
-        await EmbeddedServer().start(torn, Load(512))
+        await EmbeddedServer().start(torn, Load(512, threads=1))
 
 
 @pytest.mark.parametrize(
@@ -233,12 +234,12 @@ async def test_what_is_no_model_is_refused_at_once(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match=re.escape(said)):
-        await EmbeddedServer().start(path, Load(512))
+        await EmbeddedServer().start(path, Load(512, threads=1))
 
 
 async def test_a_folder_is_no_model_by_itself(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"folder without config\.json"):
-        await EmbeddedServer().start(tmp_path, Load(512))
+        await EmbeddedServer().start(tmp_path, Load(512, threads=1))
 
 
 async def test_without_the_extra_says_what_to_install(
@@ -246,7 +247,7 @@ async def test_without_the_extra_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(UsageError, match=re.escape("pip install 'batchrank[embedded]'")):
-        await EmbeddedServer().start(tmp_path / "model.gguf", Load(512))
+        await EmbeddedServer().start(tmp_path / "model.gguf", Load(512, threads=1))
 
 
 async def test_the_fingerprint_is_the_files_sha_256(smollm2: Path) -> None:
