@@ -223,8 +223,8 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
         "the whole input goes on with it"
     )
     joined.execute(
-        "INSERT INTO runs (id, job, input, output, started, ended, exit, summary, lines) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO runs (id, job, input, output, started, ended, exit, night, summary, "
+        "lines) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number,
             job,
@@ -232,6 +232,7 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
             NO_FILE,
             min(part.started for part in parts),
             time.time(),
+            _STOPPED,
             _STOPPED,
             orjson.dumps({"reasons": [text], "seconds": 0.0}).decode(),
             count,

@@ -5,41 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from batchrank.errors import LineError, RejectedError, UsageError
+from batchrank.errors import LineError, UsageError
 from batchrank.formats.requests import parse_request
 from batchrank.formats.trec import Line, numbered_lines, read_trec_line
 from batchrank.formats.wording import quoted, shown
+from batchrank.measuring.nights import Spending, night_of, spending_of
 from batchrank.metrics.evaluation import Scores
-from batchrank.store.records import Run
-from batchrank.store.spending import Calls, read_calls
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Ranking
 
 _SQLITE = b"SQLite format 3\0"
-_RESULTS = (0, RejectedError.exit_code)
-"""How a run exits that came to a result, good or bad."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What a run of a store cost: `paid` by it, `kept` from earlier runs.
-
-    Runs of the same job right before it that came to no result belong to it. `seconds` is the time
-    on the clock over those that ended (`killed` did not), None where the run itself did not.
-    """
-
-    paid: Calls
-    kept: Calls
-    seconds: float | None
-    interrupted: int
-    killed: int
 
 
 @dataclass(slots=True)
@@ -142,41 +124,11 @@ async def read_store(
                 answers.update(ranked.answers)
                 _add_ranked(gathered, ranked)
         gathered.finish()
-        night = night_of(run, await store.runs())
+        night = await night_of(store, run)
     finally:
         await store.close()
-    paid, kept = await read_calls(path, (run.id for run in night), answers)
-    ended = [seconds for run in night if (seconds := _seconds(run)) is not None]
-    read.spending = Spending(
-        paid=paid,
-        kept=kept,
-        seconds=None if run.ended is None else sum(ended),
-        interrupted=len(night) - 1,
-        killed=len(night) - len(ended),
-    )
+    read.spending = await spending_of(path, night, answers)
     return read
-
-
-def _seconds(run: Run) -> float | None:
-    """From the beginning, before a server is met, to the end; None of one that was killed."""
-    if run.ended is None:
-        return None
-    told = (run.summary or {}).get("seconds")
-    return run.ended - run.started if told is None else float(told)
-
-
-def night_of(run: Run, runs: Iterable[Run]) -> list[Run]:
-    """The run and those of its job that it went on from, the latest first, as in `runs`.
-
-    Those came to no result: they were stopped or killed, failed, or found no server.
-    """
-    night = [run]
-    for earlier in runs:
-        if earlier.job == run.job and earlier.id < run.id:
-            if earlier.exit in _RESULTS:
-                break
-            night.append(earlier)
-    return night
 
 
 class _Gathered:

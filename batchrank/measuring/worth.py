@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import money
-from batchrank.measuring.runs import Spending
+from batchrank.measuring.nights import Spending
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
 

@@ -24,11 +24,9 @@ from batchrank.serving.backoff import delay_of
 from batchrank.spec.complaints import as_keys
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
-from batchrank.store.published import first_alike
+from batchrank.store.published import SAME_NIGHT_SECONDS, first_alike
 from batchrank.store.store import Store
 
-SAME_NIGHT_SECONDS = 18 * 3600.0
-"""A night that began earlier is over, whether or not it came to its end: the next one begins."""
 FAILED = "failed: "
 """How a step is remembered that is to be done again begins so."""
 PATIENCE_SECONDS = 300.0

@@ -6,9 +6,10 @@ import asyncio
 
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
-from batchrank.nightly.after import FAILED, SAME_NIGHT_SECONDS, steps_of
+from batchrank.nightly.after import FAILED, steps_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
+from batchrank.store.published import SAME_NIGHT_SECONDS
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from batchrank.measuring.comparison import Change, Evaluation
-from batchrank.measuring.runs import Spending
+from batchrank.measuring.nights import Spending
 from batchrank.measuring.worth import Worth
 from batchrank.results.causes import Cause
 from batchrank.store.records import Run, Totals

@@ -10,7 +10,8 @@ from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import displayable
 from batchrank.measuring.bias import Presented, winners_by_place
 from batchrank.measuring.comparison import EXTREMES, Evaluation, evaluate_run
-from batchrank.measuring.runs import MeasuredRun, night_of, read_store
+from batchrank.measuring.nights import night_of
+from batchrank.measuring.runs import MeasuredRun, read_store
 from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Qrels, parse_measures
 from batchrank.ranking.replay import replay
@@ -83,7 +84,7 @@ async def gather(wanted: Wanted) -> Facts:
     store = await Store.open(wanted.store)
     try:
         run = await store.run(read.run)
-        night = night_of(run, await store.runs())
+        night = await night_of(store, run)
         moved, sample = await _stream(store, run)
         picked = Picked()
         if evaluation is not None:

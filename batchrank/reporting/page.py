@@ -154,7 +154,6 @@ def _tiles(facts: Facts) -> list[Tile]:
         facts.totals.queries.get(status, 0)
         for status in (QueryStatus.OK, QueryStatus.REPAIRED, QueryStatus.DEGRADED)
     )
-    calls = spending.paid.number + spending.kept.number
     tokens = spending.paid.usage
     tiles = []
     if facts.evaluation is not None and facts.evaluation.changes:
@@ -169,7 +168,9 @@ def _tiles(facts: Facts) -> list[Tile]:
         Tile(
             "On the clock",
             "–" if seconds is None else duration(seconds),
-            f"{calls:,} calls"
+            "no call was paid for"
+            if not spending.paid.number
+            else counted(spending.paid.number, "call")
             if not seconds
             else f"{ranked / seconds * 3600:,.0f} queries an hour",
         ),

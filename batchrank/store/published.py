@@ -9,6 +9,8 @@ from batchrank.store.records import Run
 from batchrank.store.store import Store
 
 _MAPPED = 1 << 40
+SAME_NIGHT_SECONDS = 18 * 3600.0
+"""A night that began earlier is over, whether or not it came to its end: the next one begins."""
 
 
 async def job_key_of(store: Store, run: Run) -> str:
@@ -34,16 +36,17 @@ async def count_rankings(store: Store, run: Run, statuses: Sequence[str]) -> int
     return int(count)
 
 
-async def first_alike(store: Store, run: Run, since: float) -> int:
-    """The first complete run since then (seconds since the epoch) that `run` only repeats.
+async def first_alike(store: Store, run: Run, since: float, exits: Sequence[int] = (0,)) -> int:
+    """The first run since then (seconds since the epoch) that `run` only repeats.
 
-    That is one of the same job, input and output with the same rankings in the same places; the run
-    itself where there is none.
+    That is one that ended with one of `exits`, of the same job, input and output, with the same
+    rankings in the same places; the run itself where there is none.
     """
+    marks = ",".join("?" * len(exits))
     rows = await store.select(
-        "SELECT id FROM runs WHERE job = ? AND input = ? AND output = ? AND id < ? "
-        "AND started >= ? AND exit = 0 ORDER BY id",
-        (run.job, run.input, run.output, run.id, since),
+        f"SELECT id FROM runs WHERE exit IN ({marks}) AND job = ? AND input = ? "  # noqa: S608 - fixed
+        "AND output = ? AND id < ? AND started >= ? ORDER BY id",
+        (*exits, run.job, run.input, run.output, run.id, since),
     )
     for (earlier,) in rows:
         ((differs,),) = await store.select(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from batchrank.formats.wording import money
-from batchrank.measuring.runs import Spending, night_of
+from batchrank.measuring.nights import Spending, went_on_from
 from batchrank.measuring.worth import worth
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
@@ -137,14 +139,59 @@ def test_the_times_that_the_runs_of_a_night_told_are_summed(tmp_path: Path, judg
 def test_a_night_goes_back_to_the_run_before_that_came_to_a_result() -> None:
     codes = (0, 75, None, 1, 4, 2, 75, 0, 3, 75, 3)
     runs = [
-        Run(number, number % 2, {}, "in", "out", 0.0, None, code, None)
+        Run(number, number % 2, {}, "in", "out", 0.0, None, code, None, night=code)
         for number, code in ((2 * place, code) for place, code in enumerate(codes))
     ]
     others = [replace(run, id=run.id + 1, job=1) for run in runs]
     every = sorted([*runs, *others], key=lambda run: -run.id)
-    found = {run.id // 2: [one.id // 2 for one in night_of(run, every)] for run in runs}
+    found = {run.id // 2: [one.id // 2 for one in went_on_from(run, every, run.id)] for run in runs}
     assert found[7] == [7, 6, 5, 4, 3, 2, 1]
     assert (found[8], found[10], found[0], found[2]) == ([8], [10, 9], [0], [2, 1])
+    # From the first of those that a run repeats on, and what that one went on from.
+    assert [one.id for one in went_on_from(runs[10], every, 16)] == [20, 18, 16]
+    assert [one.id for one in went_on_from(runs[8], every, 14)] == [16, 14, 12, 10, 8, 6, 4, 2]
+    # What was dropped by --fresh has led to nothing.
+    again = replace(runs[7], fresh_since=8)
+    assert [one.id for one in went_on_from(again, every, 14)] == [14, 12, 10, 8]
+
+
+@pytest.mark.parametrize("step", [1, 2, 75, None])
+def test_a_run_whose_night_did_not_end_belongs_to_the_next(step: int | None) -> None:
+    ranked = Run(1, 1, {}, "in", "out", 0.0, 1.0, 0, None, night=step)
+    again = Run(2, 1, {}, "in", "out", 2.0, 3.0, 0, None, night=0)
+    # With failed queries that were tried again it repeats none.
+    assert went_on_from(again, [again, ranked], 2) == [again, ranked]
+
+
+@pytest.mark.parametrize("limits", [(), ("--max-fallback", 0, "--depth", 4)], ids=["good", "bad"])
+def test_the_same_command_again_tells_what_the_night_took(
+    tmp_path: Path, judged: Path, limits: tuple[object, ...]
+) -> None:
+    store, source = tmp_path / "night.sqlite", written(tmp_path / "in.jsonl", ROWS)
+    prose = {"malformed_rate": 1.0, "malformed": ("prose",), "sound_trials": True}
+    settings: dict[str, Any] = {"constraints": frozenset(), **prose} if limits else {}
+    with serving(judge(ROWS, **settings)) as server:
+        command = ("run", source, "--store", store, "--base-url", server.url, *limits)
+        first, second = (batchrank(*command).code for _ in range(2))
+    assert first == second == (3 if limits else 0)
+    one, two = (
+        batchrank("eval", f"{store}#{number}", "--qrels", judged, "--json").json["spending"]
+        for number in (1, 2)
+    )
+    assert two["paid"] == one["paid"]
+    assert one["paid"]["number"] > 0
+    assert two["seconds"] > one["seconds"]
+    assert (two["interrupted"], two["repeated"]) == (0, 1)
+    page = tmp_path / "report.html"
+    assert batchrank("report", store, "-o", page).code == 0
+    assert "1 run before it that led to this ranking included" in page.read_text()
+    assert "No call was paid for" not in page.read_text()
+    # A day later it is another night, which paid for nothing, at no pace.
+    with closing(sqlite3.connect(store)) as kept, kept:
+        kept.execute("UPDATE runs SET started = started - 86400 WHERE id = 1")
+    assert batchrank("report", store, "-o", page).code == 0
+    assert "No call was paid for" in page.read_text()
+    assert "queries an hour" not in page.read_text()
 
 
 @pytest.mark.parametrize("price", [0.0, 0.1, 2.5, 1234.5, 0.0512, 0.00345, 7.77e-7])

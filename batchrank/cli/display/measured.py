@@ -14,7 +14,8 @@ from batchrank.measuring.comparison import (
     QueryChange,
     hurt_and_helped,
 )
-from batchrank.measuring.runs import MeasuredRun, Spending
+from batchrank.measuring.nights import Spending
+from batchrank.measuring.runs import MeasuredRun
 from batchrank.measuring.worth import YARDSTICK, Worth
 from batchrank.metrics.evaluation import Scored
 from batchrank.metrics.significance import SAMPLES, Test
@@ -142,9 +143,9 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
 
 
 def _interruptions(spending: Spending) -> str:
-    if not spending.interrupted:
+    if not (earlier := spending.interrupted + spending.repeated):
         return ""
-    told = f", {counted(spending.interrupted, 'unfinished run')} before it included"
+    told = f", {counted(earlier, 'run')} before it that led to its ranking included"
     return (
         f"{told} ({spending.killed} killed: their time is not known)" if spending.killed else told
     )
