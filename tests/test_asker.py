@@ -190,10 +190,10 @@ async def ask(asker: Asker, *windows: Window, query: str = "q") -> list[Asked]:
     return await asker.ask_round(windows or (window(),), texts(query), NOW, ignored)
 
 
-async def settle() -> None:
-    """Let everything go on until it waits for the backend; the store takes its own time."""
-    for _ in range(50):
-        await asyncio.sleep(0.001)
+async def settle(store: Store) -> None:
+    """Let everything go on until it waits for the backend: the store answers in order."""
+    for _ in range(10):
+        await store.find_answer(b"of nothing")
 
 
 class TestOnce:
@@ -217,7 +217,7 @@ class TestOnce:
         given_up = asyncio.create_task(ask(asker))
         await backend.arrived.wait()
         joined = asyncio.create_task(ask(asker))
-        await settle()
+        await settle(store)
 
         given_up.cancel()
         await asyncio.wait([given_up])
@@ -234,7 +234,7 @@ class TestOnce:
         asker = asker_of(backend, store, capacity=1)
         queries = [asyncio.create_task(ask(asker, query=str(n))) for n in range(3)]
         await backend.arrived.wait()  # one is in flight, two wait for its slot
-        await settle()
+        await settle(store)
 
         for given_up in queries:
             given_up.cancel()
@@ -381,7 +381,7 @@ class TestSent:
         asker, heard = asker_of(backend, store, capacity=1), list[str]()
         queries = [self.begin(asker, name, heard) for name in "xyz"]
         await backend.arrived.wait()
-        await settle()
+        await settle(store)
         assert heard == ["x"]
 
         backend.gate.set()
@@ -399,10 +399,10 @@ class TestSent:
         first = self.begin(asker, "x", heard)
         early = asyncio.create_task(as_another())
         await backend.arrived.wait()
-        await settle()
+        await settle(store)
         assert heard == ["x", "y"], "the one it waits for was sent"
         late = asyncio.create_task(as_another())
-        await settle()
+        await settle(store)
         assert heard == ["x", "y", "y"], "it was sent before"
 
         backend.gate.set()
@@ -707,7 +707,7 @@ class TestStop:
         flying = asyncio.create_task(ask(asker, window("abcd")))
         await backend.arrived.wait()
         waiting = asyncio.create_task(ask(asker, window("abc")))
-        await settle()
+        await settle(store)
 
         asker.stop()
         backend.gate.set()
@@ -735,7 +735,7 @@ class TestStop:
         asker = asker_of(backend, store, clock=clock)
         asking = asyncio.create_task(ask(asker))
         await backend.arrived.wait()
-        await settle()
+        await settle(store)
 
         asker.stop()
 
@@ -755,11 +755,11 @@ class TestHunger:
         asker = asker_of(backend, store, capacity=2)
         await asyncio.wait_for(asker.hungry(), PATIENCE)
         rounds = [asyncio.create_task(ask(asker, query=str(n))) for n in range(4)]
-        await settle()
+        await settle(store)
 
         # Two are in flight and two wait: enough for both slots.
         hungry = asyncio.create_task(asker.hungry())
-        await settle()
+        await settle(store)
         assert not hungry.done()
 
         backend.gate.set()
