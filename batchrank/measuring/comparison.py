@@ -59,11 +59,13 @@ class QueryChange:
 class Evaluation:
     """A run beside its first stage, or alone where `first_stage` (what it is) is None.
 
-    `queries` are by the first measure. `missing` are judged queries that a run lacks: they count 0.
+    `queries` are by the first measure. `missing` are judged queries that a run lacks. Beside its
+    first stage all is over the `compared` queries that both have; alone, those it lacks count 0.
     """
 
     run: MeasuredRun
     judged: int
+    compared: int
     test: Test
     scored: dict[str, Scored]
     missing: list[str]
@@ -77,10 +79,14 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several runs by judgements; `queries` by the first measure, of two runs only."""
+    """Several runs by judgements; `queries` by the first measure, of two runs only.
+
+    All is over the `compared` queries that every run has; `missing` are those that each lacks.
+    """
 
     runs: list[MeasuredRun]
     judged: int
+    compared: int
     test: Test
     scored: list[dict[str, Scored]]
     missing: list[list[str]]
@@ -115,9 +121,7 @@ def evaluate_run(
 
     Raises UsageError where a run and the qrels have no query in common.
     """
-    alone = Evaluation(
-        run, len(qrels), test, _score(measures, qrels, run), _missing(qrels, run), run.texts
-    )
+    missing = _missing(qrels, run)
     if other_first_stage is not None:
         first = other_first_stage
         named = first.name
@@ -125,16 +129,22 @@ def evaluate_run(
         first = MeasuredRun(run.name, run.first_stage)
         named = "the order in which the candidates came"
     else:
-        return alone
-    scored = _score(measures, qrels, first)
-    return replace(
-        alone,
+        scored = _score(measures, qrels, run)
+        return Evaluation(run, len(qrels), len(qrels), test, scored, missing, run.texts)
+    compared, (before, after) = _score_common(measures, qrels, [first, run])
+    return Evaluation(
+        run,
+        len(qrels),
+        compared,
+        test,
+        after,
+        missing,
         texts={**first.texts, **run.texts},
         first_stage=named,
-        first_scored=scored,
+        first_scored=before,
         first_missing=_missing(qrels, first),
-        changes=[change(name, scored[name], after, test) for name, after in alone.scored.items()],
-        queries=_by_first_measure(scored, alone.scored),
+        changes=[change(name, before[name], values, test) for name, values in after.items()],
+        queries=_by_first_measure(before, after),
     )
 
 
@@ -144,14 +154,13 @@ def compare_runs(
     """Measure two runs or more beside one another.
 
     The pairs of one measure are one family of tests for Holm's correction. Raises UsageError where
-    a run and the qrels, or two of the runs, have no query in common.
+    a run and the qrels, or the runs, have no query in common.
     """
-    scored = [_score(measures, qrels, run) for run in runs]
-    for one, other in combinations(runs, 2):
-        _check_common(one, other, "judged query")
+    compared, scored = _score_common(measures, qrels, runs)
     return Comparison(
         runs=runs,
         judged=len(qrels),
+        compared=compared,
         test=test,
         scored=scored,
         missing=[_missing(qrels, run) for run in runs],
@@ -224,13 +233,37 @@ def _check_common(one: MeasuredRun, other: MeasuredRun, what: str) -> None:
         )
 
 
+def _score_common(
+    measures: Sequence[Measure], qrels: Qrels, runs: Sequence[MeasuredRun]
+) -> tuple[int, list[dict[str, Scored]]]:
+    """How many judged queries all of the runs have, and the runs' scores over these.
+
+    A run that has but some of the others' queries, such as a trial, would be worse by them alone.
+    """
+    for run in runs:
+        _check_judged(qrels, run)
+    for one, other in combinations(runs, 2):
+        _check_common(one, other, "judged query")
+    common = {qid: docs for qid, docs in qrels.items() if all(qid in run.scores for run in runs)}
+    if not common:
+        raise UsageError(
+            f"these {len(runs)} runs have no judged query that is in all of them: compare them two "
+            "by two"
+        )
+    return len(common), [evaluate(measures, common, run.scores) for run in runs]
+
+
 def _score(measures: Sequence[Measure], qrels: Qrels, run: MeasuredRun) -> dict[str, Scored]:
+    _check_judged(qrels, run)
+    return evaluate(measures, qrels, run.scores)
+
+
+def _check_judged(qrels: Qrels, run: MeasuredRun) -> None:
     if not run.scores:
         found = f", only for example {shown(run.unwanted[0])}" if run.unwanted else ""
         raise UsageError(
             f"{quoted(run.name)} ranks no query of the qrels ({shown(next(iter(qrels)))}, …){found}"
         )
-    return evaluate(measures, qrels, run.scores)
 
 
 def _missing(qrels: Qrels, run: MeasuredRun) -> list[str]:

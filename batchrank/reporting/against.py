@@ -9,7 +9,7 @@ from pathlib import Path
 from batchrank.errors import UsageError
 from batchrank.formats.wording import quoted
 from batchrank.keys import short_hash
-from batchrank.measuring.comparison import Change, compare_runs, likenesses
+from batchrank.measuring.comparison import Comparison, compare_runs, likenesses
 from batchrank.measuring.runs import MeasuredRun, read_source, read_store
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Qrels, parse_measures
 from batchrank.reporting.facts import TOP, Against
@@ -59,6 +59,7 @@ def compare(
         raise UsageError(f"{quoted(there.name)} and {quoted(here.name)} have no query in common")
     (found,) = alike
     by_query = found.by_query
+    measured = _measured(here, there, qrels)
     moved = [qid for qid in by_query if by_query[qid].rbo < 1 - 1e-9]
     return Compared(
         Against(
@@ -71,19 +72,20 @@ def compare(
             tau=found.tau,
             rbo=found.rbo,
             same_top=sum(here.ranking(qid)[:TOP] == there.ranking(qid)[:TOP] for qid in by_query),
-            changes=_changes(here, there, qrels),
+            judged=measured.compared if measured else 0,
+            changes=tuple(pair.change for pair in measured.pairs) if measured else (),
         ),
         there,
         sorted(moved, key=lambda qid: (by_query[qid].overlap, by_query[qid].rbo, qid))[:keep],
     )
 
 
-def _changes(here: MeasuredRun, there: MeasuredRun, qrels: Qrels | None) -> tuple[Change, ...]:
-    if qrels is None or not any(qid in there.scores for qid in qrels):
-        return ()
+def _measured(here: MeasuredRun, there: MeasuredRun, qrels: Qrels | None) -> Comparison | None:
+    """Both by the judged queries that both have, None where there is none."""
+    if qrels is None or not any(qid in there.scores and qid in here.scores for qid in qrels):
+        return None
     judged = [
         replace(run, scores={qid: run.scores[qid] for qid in run.scores if qid in qrels})
         for run in (there, here)
     ]
-    found = compare_runs(parse_measures(DEFAULT_MEASURES), qrels, judged, "randomisation")
-    return tuple(pair.change for pair in found.pairs)
+    return compare_runs(parse_measures(DEFAULT_MEASURES), qrels, judged, "randomisation")

@@ -131,7 +131,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """This run beside another: means over `queries` that both have; `changes` where judged.
+    """This run beside another: means over `queries` that both have; `changes` by `judged` of them.
 
     `is_sample` says that these are some of the queries only.
     """
@@ -145,6 +145,7 @@ class Against:
     tau: float | None
     rbo: float
     same_top: int
+    judged: int
     changes: tuple[Change, ...]
 
 

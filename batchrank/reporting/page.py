@@ -161,6 +161,8 @@ def _tiles(facts: Facts) -> list[Tile]:
         sure = change.difference.low > 0 or change.difference.high < 0
         kind = ("good" if change.difference.change > 0 else "bad") if sure else ""
         note = f"{change.before:.3f} to {change.after:.3f}" + ("" if sure else ", may be chance")
+        if (compared := facts.evaluation.compared) < facts.evaluation.judged:
+            note += f", {compared:,} of {facts.evaluation.judged:,} judged queries"
         tiles.append(Tile(change.measure, signed(change.difference.change), note, kind))
     seconds = spending.seconds
     tiles += [

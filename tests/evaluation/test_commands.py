@@ -62,18 +62,19 @@ def test_eval_puts_an_output_beside_its_first_stage(output: Path, judged: Path) 
     assert found["measures"] == [
         {
             "measure": "RR@10",
-            # (1 + 1/2 + 1/3 + 0) / 4 and (1/2 + 1 + 1/3 + 0) / 4: q4 is in no run and counts 0
-            "before": pytest.approx(11 / 24),
-            "after": pytest.approx(11 / 24),
+            # (1 + 1/2 + 1/3) / 3 and (1/2 + 1 + 1/3) / 3: q4 is in no run
+            "before": pytest.approx(11 / 18),
+            "after": pytest.approx(11 / 18),
             "change": 0,
-            "low": pytest.approx(-0.375),
-            "high": pytest.approx(0.375),
+            "low": pytest.approx(-0.5),
+            "high": pytest.approx(0.5),
             "p": 1,
             "wins": 1,
-            "ties": 2,
+            "ties": 1,
             "losses": 1,
         }
     ]
+    assert (found["queries"], found["compared"]) == (4, 3)
     assert found["missing"] == found["missing_in_first_stage"] == ["q4"]
     assert found["without_judgements"] == ["q9"]
     assert found["rows"] == {"ok": 2, "degraded": 1, "failed": 1}
@@ -91,7 +92,7 @@ def test_eval_puts_an_output_beside_its_first_stage(output: Path, judged: Path) 
 def test_eval_names_what_the_figures_do_not_show(output: Path, judged: Path) -> None:
     told = text(batchrank("eval", output, "--qrels", judged))
     assert "nDCG@10" in told
-    assert "the run lacks 1 judged query, it counts 0: q4" in told
+    assert "the run lacks 1 judged query, it is left out: q4" in told
     assert "1 query without judgements left out: q9" in told
     assert "4 rows: 2 ok, 1 degraded, 1 failed" in told
     assert "most hurt by nDCG@10:\nqid  query" in told
@@ -100,7 +101,7 @@ def test_eval_names_what_the_figures_do_not_show(output: Path, judged: Path) -> 
 def test_eval_shows_every_query_when_asked(output: Path, judged: Path) -> None:
     told = text(batchrank("eval", output, "--qrels", judged, "--per-query"))
     shown = told.split("all queries by nDCG@10, the most hurt first:\n")[1].splitlines()
-    assert [line.split()[0] for line in shown[1:5]] == ["q1", "q3", "q4", "q2"]
+    assert [line.split()[0] for line in shown[1:4]] == ["q1", "q3", "q2"]
 
 
 @pytest.mark.parametrize("form", ["run", "input"])
@@ -125,7 +126,7 @@ def test_a_trec_run_takes_its_first_stage_from_a_file(
     arguments = ("eval", run, "--qrels", judged, "--first-stage", first)
     found = value(batchrank(*arguments, "--json"))
     (rr,) = (entry for entry in found["measures"] if entry["measure"] == "RR@10")
-    assert (rr["wins"], rr["ties"], rr["losses"]) == (1, 2, 1)
+    assert (rr["wins"], rr["ties"], rr["losses"]) == (1, 1, 1)
     assert ("text of q1" in text(batchrank(*arguments))) is (form == "input")
 
 
@@ -157,7 +158,7 @@ def test_identical_runs_do_not_differ(tmp_path: Path, judged: Path) -> None:
         found = value(batchrank(*arguments, "--test", test))
         assert len(found["measures"]) == 5
         for entry in found["measures"]:
-            assert (entry["change"], entry["p"], entry["ties"]) == (0, 1, len(GRADES))
+            assert (entry["change"], entry["p"], entry["ties"]) == (0, 1, 3)
         assert found["most_hurt"] == found["most_helped"] == []
 
 
@@ -192,15 +193,43 @@ def test_compare_corrects_the_pairs_of_three_runs(tmp_path: Path, judged: Path) 
     found = value(batchrank(*arguments, "--json"))
     assert [(pair["first"], pair["second"]) for pair in found["pairs"]] == [(0, 1), (0, 2), (1, 2)]
     assert all(pair["p_holm"] >= pair["p"] for pair in found["pairs"])
-    assert [pair["losses"] for pair in found["pairs"]] == [1, 2, 2]
+    assert [(pair["losses"], pair["ties"]) for pair in found["pairs"]] == [(0, 1), (0, 0), (0, 0)]
+    assert found["compared"] == 1
     assert [run["missing"] for run in found["runs"]] == [["q4"], ["q4"], ["q1", "q2", "q4"]]
-    assert [run["measures"]["RR@10"] for run in found["runs"]] == pytest.approx(
-        [11 / 24, 11 / 24, 1 / 4]
-    )
+    assert [run["measures"]["RR@10"] for run in found["runs"]] == pytest.approx([1 / 3, 1 / 3, 1])
     told = text(batchrank(*arguments))
     assert f"B: {runs[1]}" in told.replace("\n  ", "")
-    assert "C lacks 3 judged queries, they count 0: q1, q2, q4" in told
+    assert "C lacks 3 judged queries, they are left out: q1, q2, q4" in told
     assert "(Holm)" in told
+
+
+def test_what_a_side_lacks_is_no_change(tmp_path: Path, judged: Path) -> None:
+    whole = trec(tmp_path / "whole", AFTER)
+    part = trec(tmp_path / "part", {"q2": AFTER["q2"]})
+    for sides in ((part, whole), (whole, part)):
+        found = value(batchrank("compare", *sides, "--qrels", judged, "--json"))
+        assert {pair["change"] for pair in found["pairs"]} == {0}
+        told = text(batchrank("compare", *sides, "--qrels", judged))
+        assert "by 1 of 4 judged queries, those that are on every side" in told
+        assert "lacks 3 judged queries, they are left out: q1, q3, q4" in told
+        arguments = ("eval", sides[0], "--qrels", judged, "--first-stage", sides[1])
+        found = value(batchrank(*arguments, "--json"))
+        assert {entry["change"] for entry in found["measures"]} == {0}
+        assert all(entry["before"] == entry["after"] for entry in found["measures"])
+    # Beside nothing it is worth what trec_eval -c says.
+    alone = value(batchrank("eval", part, "--qrels", judged, "--measure", "RR@10", "--json"))
+    assert alone["measures"][0]["after"] == pytest.approx(1 / 4)
+    assert "they count 0: q1, q3, q4" in text(batchrank("eval", part, "--qrels", judged))
+
+
+def test_runs_with_no_query_in_all_of_them_are_compared_by_two(
+    tmp_path: Path, judged: Path
+) -> None:
+    pairs = (("q1", "q2"), ("q2", "q3"), ("q1", "q3"))
+    runs = [trec(tmp_path / "".join(one), {qid: AFTER[qid] for qid in one}) for one in pairs]
+    told = refusal(batchrank("compare", *runs, "--qrels", judged))
+    assert "no judged query that is in all of them" in told
+    assert batchrank("compare", *runs[:2], "--qrels", judged).code == 0
 
 
 def test_compare_of_two_runs_shows_who_won_where(tmp_path: Path, judged: Path) -> None:

@@ -28,7 +28,7 @@ _CHANGE_HEADER = ("change", "95% interval", "p", "wins", "ties", "losses")
 def evaluation_lines(found: Evaluation, *, per_query: bool) -> list[str]:
     """What `eval` found: the table, the queries that changed most, what was left out."""
     run = found.run
-    lines = sentence(f"{run.name}: {counted(found.judged, 'judged query', 'judged queries')}")
+    lines = sentence(f"{run.name}: {_judged(found.compared, found.judged)}")
     if found.changes:
         lines += sentence(f"first stage: {found.first_stage}")
         rows = [
@@ -53,7 +53,8 @@ def evaluation_lines(found: Evaluation, *, per_query: bool) -> list[str]:
     if found.first_stage is None:
         way = "measure the run in the store, or give" if run.is_cut else "give"
         notes += sentence(f"no first stage to compare with: {way} --first-stage")
-    notes += _absent("the run", found.missing)
+    is_alone = found.first_stage is None
+    notes += _absent("the run", found.missing, count=is_alone)
     notes += _absent("the first stage", found.first_missing)
     return [*lines, "", *notes] if notes else lines
 
@@ -66,7 +67,8 @@ def comparison_lines(found: Comparison) -> list[str]:
         (name, *(_number(scored[name].value) for scored in found.scored))
         for name in found.scored[0]
     ]
-    lines += ["", *table(("measure", *letters), values), ""]
+    judged = sentence(f"by {_judged(found.compared, found.judged)}")
+    lines += ["", *judged, "", *table(("measure", *letters), values), ""]
     is_corrected = len(letters) > 2
     rows = [
         (
@@ -254,12 +256,24 @@ def _rest(run: MeasuredRun, prefix: str = "") -> list[str]:
     return notes
 
 
-def _absent(what: str, missing: Sequence[str]) -> list[str]:
+def _judged(compared: int, judged: int) -> str:
+    """How many judged queries figures are over, of how many."""
+    if compared == judged:
+        return counted(judged, "judged query", "judged queries")
+    return f"{compared:,} of {judged:,} judged queries, those that are on every side"
+
+
+def _absent(what: str, missing: Sequence[str], *, count: bool = False) -> list[str]:
+    """What is said of judged queries that a run lacks: they `count` 0, or are left out."""
     if not missing:
         return []
     queries = counted(len(missing), "judged query", "judged queries")
-    counts = "it counts" if len(missing) == 1 else "they count"
-    return sentence(f"{what} lacks {queries}, {counts} 0: {names(missing)}")
+    one, more = (
+        ("it counts 0", "they count 0") if count else ("it is left out", "they are left out")
+    )
+    return sentence(
+        f"{what} lacks {queries}, {one if len(missing) == 1 else more}: {names(missing)}"
+    )
 
 
 def _named(runs: Sequence[MeasuredRun]) -> list[str]:

@@ -19,6 +19,7 @@ def evaluation_value(found: Evaluation, price: Worth | None) -> dict[str, object
         **run_value(found.run),
         "first_stage": found.first_stage,
         "queries": found.judged,
+        "compared": found.compared,
         "test": found.test,
         "measures": [
             {
@@ -59,6 +60,7 @@ def comparison_value(found: Comparison) -> dict[str, object]:
             for run, scored, missing in zip(found.runs, found.scored, found.missing, strict=True)
         ],
         "queries": found.judged,
+        "compared": found.compared,
         "test": found.test,
         "pairs": [
             {
