@@ -6,10 +6,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.conftest import missing
+from tests.waiting import PATIENCE
 
+_PATIENCE = PATIENCE * 1000
+"""In milliseconds, as Playwright counts."""
+expect.set_options(timeout=_PATIENCE)
 WIDE = (1280, 900)
 NARROW = (390, 844)
 _FLAGS = (
@@ -26,7 +30,9 @@ def chromium() -> Iterator[Browser]:
         missing("chromium", "apt-get install chromium")
         return
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=found, args=list(_FLAGS), timeout=_PATIENCE
+        )
         try:
             yield browser
         finally:
@@ -51,7 +57,7 @@ def page_of(
         wrong: list[str] = []
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.extend([said.text] * (said.type == "error")))
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(_PATIENCE)
         yield page, wrong
     finally:
         context.close()
