@@ -24,6 +24,7 @@ from batchrank.publishing.target import (
     Header,
     Plan,
     Room,
+    one_before,
 )
 
 _ROW_BYTES = 120
@@ -124,9 +125,16 @@ class FileTarget:
         """See `Target`."""
         await asyncio.to_thread(self._prune, keep)
 
+    async def previous(self) -> Generation:
+        """See `Target`; the current file may be damaged."""
+        before = await asyncio.to_thread(self._generation, self._older(1))
+        return one_before(self.name, before)
+
     async def rollback(self) -> Generation:
         """See `Target`; the file that was current is gone."""
-        return await asyncio.to_thread(self._rollback)
+        before = await self.previous()
+        await asyncio.to_thread(self._roll_back)
+        return before
 
     async def close(self) -> None:
         """See `Target`."""
@@ -197,16 +205,12 @@ class FileTarget:
                 return
             older.unlink()
 
-    def _rollback(self) -> Generation:
-        before = self._generation(self._older(1))
-        if before is None:
-            raise UsageError(f"{self.name} keeps no generation before the current one")
+    def _roll_back(self) -> None:
         self._older(1).replace(self._path)
         for number in count(2):
             if not (older := self._older(number)).exists():
-                return before
+                return
             older.replace(self._older(number - 1))
-        raise AssertionError  # there is always a number that is free
 
     def _older(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _OBJECT = 16
@@ -61,18 +61,27 @@ def entry_bytes(key: int, value: float, *, has_ttl: bool) -> int:
     return tables + allocated(_header(key) + key + 1) + stored
 
 
-def refusal(needed: int, memory: Memory) -> str | None:
-    """Why so many bytes must not be written, None where they may."""
+def refusal(
+    needed: int, memory: Memory, *, freed: int = 0, remedies: Sequence[str] = ("raise maxmemory",)
+) -> str | None:
+    """Why so many bytes must not be written, None where they may.
+
+    `freed` are given back before; `remedies` are what can be done where a limit is set.
+    """
     wanted = round(needed * _MARGIN) + _BUFFERS
+    asked = (
+        f"about {size(wanted)} are needed ({size(needed)} for entries, a tenth of that to be sure, "
+        f"and {size(_BUFFERS)} for what is on its way)"
+    )
     if not memory.most:
-        free = memory.machine - memory.resident
+        free = memory.machine - memory.resident + freed
         if not memory.machine or wanted <= free:
             return None
         return (
-            f"about {size(wanted)} are needed and its machine has {size(free)} beside it: use "
-            "another, or publish less"
+            f"{asked} and its machine has {size(max(0, free))} beside it: use another, or publish "
+            "less"
         )
-    free = memory.most - memory.used
+    free = memory.most - memory.used + freed
     if wanted <= free:
         return None
     if memory.policy == "noeviction":
@@ -82,9 +91,8 @@ def refusal(needed: int, memory: Memory) -> str | None:
     else:
         then = f"it would evict live keys (maxmemory-policy {memory.policy})"
     return (
-        f"about {size(wanted)} are needed, {size(max(0, free))} of maxmemory {size(memory.most)} "
-        f"are free, so that {then}: raise maxmemory, keep fewer generations (--keep 1), or drop "
-        "what the run does not have (--replace)"
+        f"{asked}, {size(max(0, free))} of maxmemory {size(memory.most)} are free, so that {then}: "
+        + ", or ".join(remedies)
     )
 
 

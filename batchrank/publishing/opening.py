@@ -18,18 +18,25 @@ from batchrank.publishing.sqlite import SqliteTarget
 from batchrank.publishing.target import Target
 
 REDIS = ("redis", "rediss", "unix")
+FILES = ("sqlite", "jsonl", "parquet")
+
+
+def is_target(text: str) -> bool:
+    """Whether a text is written as a target is."""
+    kind, colon, name = text.partition(":")
+    return bool(colon and name) and (kind in FILES or (kind in REDIS and name.startswith("//")))
 
 
 def target_path(text: str) -> Path | None:
     """The file that a target is, None for Redis; raises UsageError where it is no target."""
-    kind, colon, name = text.partition(":")
-    if kind in REDIS and name.startswith("//"):
-        return None
-    if not colon or kind not in ("sqlite", "jsonl", "parquet") or not name:
+    kind, _, name = text.partition(":")
+    if not is_target(text):
         raise UsageError(
             f"{_hidden(text)} is no target: give redis://HOST:PORT/DB, sqlite:FILE, jsonl:FILE or "
             "parquet:FILE"
         )
+    if kind in REDIS:
+        return None
     path = Path(name)
     if path.is_dir():
         raise UsageError(f"the target {quoted(path)} is a folder: give a file name in it")

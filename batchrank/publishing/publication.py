@@ -30,7 +30,15 @@ async def ready(target: Target, spec: PublishSpec) -> Generation | None:
     Raises UsageError for what time won't mend, also where entries there can't be carried over.
     """
     current = await target.ready()
-    if current is not None and not spec.replace and current.header.scheme != spec.scheme:
+    if current is None or spec.replace:
+        return current
+    if current.header.scheme is None:
+        raise UsageError(
+            f"{target.name}: how the keys of generation {current.number} are made was lost "
+            "(evicted, or deleted), so that nothing can be carried over: publish with --replace "
+            "and --min-coverage 0"
+        )
+    if current.header.scheme != spec.scheme:
         raise UsageError(
             f"{target.name}: the keys there are made another way ({current.header.scheme}, now "
             f"{spec.scheme}), so that nothing can be carried over: publish with the same "
@@ -156,6 +164,7 @@ class Publication:
             return Published(current.number, current.entries, repeated=True)
         if outlook.refusal is not None:
             raise TargetError(outlook.refusal)
+        await self._target.prune(self._spec.keep)  # one too many may take the room
         begun = await self._target.begin(self._header())
         lines, written = await self._write(begun)
         coverage = await self._carry()

@@ -16,14 +16,13 @@ from redis.backoff import ExponentialBackoff
 from redis.driver_info import DriverInfo
 
 from batchrank.cache.redis import shown
-from batchrank.entries import Scheme
-from batchrank.errors import StoppedError, TargetError, UsageError
+from batchrank.errors import TargetError, UsageError
 from batchrank.formats.wording import quoted
 from batchrank.publishing import scripts
 from batchrank.publishing.memory import Memory, entry_bytes, refusal
 from batchrank.publishing.redis_errors import meaning
+from batchrank.publishing.redis_state import State, read_state, text_of
 from batchrank.publishing.target import (
-    TOOK_OVER,
     Begun,
     Coverage,
     Entry,
@@ -31,6 +30,7 @@ from batchrank.publishing.target import (
     Header,
     Plan,
     Room,
+    one_before,
 )
 
 _DATABASE = re.compile(r"/?\d*")
@@ -85,12 +85,12 @@ class RedisTarget:
         self._position = -1
         self._entry_bytes = 0
         self._current: Generation | None = None
+        self._state = State(None, None, (), {})
 
     async def current(self) -> Generation | None:
         """See `Target`."""
-        with self._errors():
-            number = await self._client.get(self._key("current"))
-            self._current = None if number is None else await self._generation(int(number))
+        number = (await self._read()).current
+        self._current = None if number is None else self._state.generation(number)
         return self._current
 
     async def ready(self) -> Generation | None:
@@ -110,13 +110,20 @@ class RedisTarget:
             info = await self._client.info()
             key = max((len(self._entry(10**6, key)) for key in plan.keys), default=0)
             self._entry_bytes = entry_bytes(key, plan.value_bytes, has_ttl=plan.has_ttl)
-            needed = plan.entries * self._entry_bytes
-            if not plan.replace:
-                needed += await self._carried_bytes(plan)
-            if (number := await self._client.get(self._key("next"))) is not None:
-                written = await self._client.hget(self._key("info", int(number)), "written")
-                needed = max(0, needed - int(written or 0) * self._entry_bytes)
-        refused = refusal(needed, Memory.of(info))
+            carried = 0 if plan.replace else await self._carried_bytes(plan)
+            needed = plan.entries * self._entry_bytes + carried
+        state = self._state
+        if state.next is not None:
+            written = int(state.infos[state.next].get("written", 0))
+            needed = max(0, needed - written * self._entry_bytes)
+        remedies = ["raise maxmemory"]
+        if plan.keep > 1 and state.older:
+            remedies.append("keep fewer generations (--keep 1)")
+        if carried:
+            remedies.append("drop what the run does not have (--replace)")
+        # Generations that are one too many go before anything is written.
+        freed = state.stored_bytes(state.older[plan.keep - 1 :])
+        refused = refusal(needed, Memory.of(info), freed=freed, remedies=remedies)
         return Room(needed, None if refused is None else f"{self.name}: {refused}")
 
     async def begin(self, header: Header) -> Begun:
@@ -160,13 +167,14 @@ class RedisTarget:
     async def switch(self) -> int:
         """See `Target`; refuses where entries were evicted meanwhile, or lost in a restart."""
         with self._errors():
-            info = await self._client.hgetall(self._key("info", self._number))
-            if not info:
-                raise StoppedError(f"{self.name}: {TOOK_OVER}")
-            entries = int(info[b"written"]) + int(info[b"carried"])
+            told = ("written", "carried", "server")
+            written, carried, server = await self._client.hmget(
+                self._key("info", self._number), *told
+            )
+            entries = int(written or 0) + int(carried or 0)
             # While a server runs and evicts nothing, what it has taken is there.
-            if _text(info[b"server"]) != await self._server():
-                entries = await self._count(int(info[b"written"]))
+            if server is not None and text_of(server) != await self._server():
+                entries = await self._count(int(written or 0))
             await self._run("SWITCH", self._number, entries, entries * self._entry_bytes)
         return entries
 
@@ -201,16 +209,19 @@ class RedisTarget:
             await self._run("PRUNE", keep)
             await self._sweep()
 
+    async def previous(self) -> Generation:
+        """See `Target`."""
+        await self.current()
+        older = self._state.older
+        return one_before(self.name, self._state.generation(older[0]) if older else None)
+
     async def rollback(self) -> Generation:
         """See `Target`."""
-        current = await self.current()
-        if current is None:
-            raise UsageError(f"{self.name}: nothing is published there")
+        before = await self.previous()
+        assert self._current is not None
         with self._errors():
-            number = await self._run("ROLLBACK", current.number)
-            if number is None:
-                raise UsageError(f"{self.name} keeps no generation before the current one")
-            return await self._generation(int(number))
+            await self._run("ROLLBACK", self._current.number)
+        return await self.current() or before
 
     async def close(self) -> None:
         """See `Target`."""
@@ -230,15 +241,10 @@ class RedisTarget:
     async def _run(self, name: str, *arguments: str | bytes | int) -> Any:
         return await self._scripts[name](args=[self._namespace, *arguments])
 
-    async def _generation(self, number: int) -> Generation:
-        info = await self._client.hgetall(self._key("info", number))
-        told = {_text(key): _text(value) for key, value in info.items()}
-        header = Header(
-            told.get("identity", ""),
-            Scheme.parse(told.get("scheme", "none")),
-            told.get("source", ""),
-        )
-        return Generation(number, header, int(told.get("entries", 0)))
+    async def _read(self) -> State:
+        with self._errors():
+            self._state = await read_state(self._client, self._namespace, self.name)
+        return self._state
 
     async def _carried_bytes(self, plan: Plan) -> int:
         """What the current generation has and the run does not, judged by a sample of keys."""
@@ -249,8 +255,7 @@ class RedisTarget:
             known += await self._client.exists(self._entry(current.number, key))
         share = known / max(1, len(plan.keys))
         left = max(0.0, current.entries - share * plan.entries)
-        stored = await self._client.hget(self._key("info", current.number), "bytes")
-        return round(left * int(stored or 0) / current.entries)
+        return round(left * self._state.stored_bytes([current.number]) / current.entries)
 
     async def _page(self, cursor: int, pattern: str) -> tuple[int, list[bytes]]:
         found: Any = await self._client.scan(cursor, match=pattern, count=_PAGE)
@@ -293,7 +298,3 @@ def _check_authority(url: str) -> None:
             raise UsageError(
                 f"ssl_ca_certs {quoted(name)} is no file of certificates in PEM ({error})"
             ) from error
-
-
-def _text(raw: bytes | str) -> str:
-    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from redis import exceptions
 
 from batchrank.errors import StoppedError, TargetError, UsageError
-from batchrank.publishing.scripts import TAKEN
+from batchrank.publishing.scripts import GONE, TAKEN
 from batchrank.publishing.target import TOOK_OVER
 
 _GO_ON = "run the same command again: it goes on where it stopped"
@@ -37,8 +37,6 @@ def meaning(
             f"{name}: its certificate is signed by nobody who is known here, or for another name "
             f"({said}); name the file of its CA in the URL: rediss://HOST?ssl_ca_certs=FILE"
         )
-    elif "DB index is out of range" in said:
-        found = UsageError(f"{name} has no database of that number: name another, or none")
     elif isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError)):
         if has_begun:
             found = StoppedError(
@@ -47,10 +45,27 @@ def meaning(
         else:
             found = TargetError(f"{name} can't be reached ({said})")
         found.retryable = True
-    elif TAKEN in said:
-        found = StoppedError(f"{name}: {TOOK_OVER}")
-    elif said.startswith("MISCONF"):
-        found = StoppedError(f"{name} refuses writes ({said}); mend it, and {_GO_ON}")
     else:
-        found = TargetError(f"{name}: {said}; readers keep what they have")
+        found = _answer(said, name)
     return found
+
+
+def _answer(said: str, name: str) -> UsageError | TargetError | StoppedError:
+    """What an answer means by its words."""
+    if "DB index is out of range" in said:
+        return UsageError(f"{name} has no database of that number: name another, or none")
+    if TAKEN in said:
+        return StoppedError(f"{name}: {TOOK_OVER}")
+    if said.startswith(GONE):
+        return TargetError(
+            f"{name}: what was written is gone, evicted for lack of memory or because the database "
+            "was flushed: raise maxmemory and publish again"
+        )
+    if "WRONGTYPE" in said:
+        return UsageError(
+            f"{name}: a key of the namespace is another program's, of another type than batchrank "
+            "gives it: use another --namespace, or remove it"
+        )
+    if said.startswith("MISCONF"):
+        return StoppedError(f"{name} refuses writes ({said}); mend it, and {_GO_ON}")
+    return TargetError(f"{name}: {said}; readers keep what they have")

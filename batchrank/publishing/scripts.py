@@ -15,6 +15,8 @@ from __future__ import annotations
 
 TAKEN = "TAKEN"
 """The first word of the error where another publication took over."""
+GONE = "GONE"
+"""That of the error where what was written is gone, and no other publication began."""
 
 _DROP = """
 local function drop(number)
@@ -23,8 +25,20 @@ local function drop(number)
 end
 """
 _CHECK = f"""
-if redis.call('GET', ARGV[1] .. ':next') ~= ARGV[2] then
-  return redis.error_reply('{TAKEN} another publication took over')
+do
+  local ns, number = ARGV[1], ARGV[2]
+  local found = redis.call('GET', ns .. ':next')
+  if found ~= number or redis.call('EXISTS', ns .. ':info:' .. number) == 0 then
+    -- Who takes over begins a later number, or goes on with this one until it is current.
+    local serial = tonumber(redis.call('GET', ns .. ':serial') or 0)
+    if found and found ~= number or serial > tonumber(number)
+        or redis.call('GET', ns .. ':current') == number then
+      return redis.error_reply('{TAKEN} another publication took over')
+    end
+    redis.pcall('SADD', ns .. ':garbage', number)
+    redis.pcall('SET', ns .. ':serial', number)
+    return redis.error_reply('{GONE} what was written is gone')
+  end
 end
 """
 
@@ -39,7 +53,16 @@ if number and redis.call('HGET', ns .. ':info:' .. number, 'identity') ~= ARGV[2
   number = false
 end
 if not number then
-  number = tostring(redis.call('INCR', ns .. ':serial'))
+  -- A serial that was evicted must not give a number that is in use.
+  local last = tonumber(redis.call('GET', ns .. ':serial') or 0)
+  local used = redis.call('LRANGE', ns .. ':generations', 0, -1)
+  local old = redis.call('SMEMBERS', ns .. ':garbage')
+  local current = redis.call('GET', ns .. ':current') or 0
+  for _, numbers in ipairs({used, old, {current}}) do
+    for _, one in ipairs(numbers) do last = math.max(last, tonumber(one)) end
+  end
+  number = string.format('%.0f', last + 1)
+  redis.call('SET', ns .. ':serial', number)
   local now = redis.call('TIME')
   redis.call('HSET', ns .. ':info:' .. number,
     'identity', ARGV[2], 'scheme', ARGV[3], 'source', ARGV[4], 'server', ARGV[5],

@@ -23,6 +23,7 @@ from batchrank.publishing.target import (
     Header,
     Plan,
     Room,
+    one_before,
 )
 
 _SCHEMA = f"""
@@ -189,16 +190,19 @@ class SqliteTarget:
             # As the connection is closed too, but there a full disk would go without a word.
             await db.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
 
+    async def previous(self) -> Generation:
+        """See `Target`."""
+        current = await self.current()
+        before = None
+        if current is not None:
+            before = await self._generation("state = 'kept' AND id < ?", (current.number,))
+        return one_before(self.name, before)
+
     async def rollback(self) -> Generation:
         """See `Target`."""
-        if await self.current() is None:
-            raise UsageError(f"{self.name}: nothing is published there")
+        await self.previous()  # makes no file where there is none
         async with self._changing() as db:
-            before = await self._generation(
-                "state = 'kept' AND id < (SELECT id FROM generations WHERE state = 'current')", ()
-            )
-            if before is None:
-                raise UsageError(f"{self.name} keeps no generation before the current one")
+            before = await self.previous()
             await db.execute("UPDATE generations SET state = 'kept' WHERE state = 'current'")
             await db.execute(
                 "UPDATE generations SET state = 'current' WHERE id = ?", (before.number,)
@@ -228,7 +232,14 @@ class SqliteTarget:
         if not rows:
             return None
         number, identity, scheme, source, entries = rows[0]
-        return Generation(number, Header(identity, Scheme.parse(scheme), source), entries)
+        try:
+            made = Scheme.parse(scheme)
+        except ValueError as error:
+            raise UsageError(
+                f"{self.name}: the keys there are made in a way that is not known here "
+                f"({scheme!r}): update batchrank, or choose another file"
+            ) from error
+        return Generation(number, Header(identity, made, source), entries)
 
     async def _drop(self, db: aiosqlite.Connection, where: str, *parameters: object) -> None:
         """Remove generations with their entries."""

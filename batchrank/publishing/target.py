@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from batchrank.entries import Scheme
+from batchrank.errors import UsageError
 
 TOOK_OVER = (
     "another publication took over, of another store or from another machine; run the same command "
@@ -25,10 +26,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a generation is made from: equal `identity`, equal entries."""
+    """What a generation is made from: equal `identity`, equal entries.
+
+    `scheme` is how its keys are made, None where the target lost that.
+    """
 
     identity: str
-    scheme: Scheme
+    scheme: Scheme | None
     source: str
 
 
@@ -141,8 +145,18 @@ class Target(Protocol):
     async def prune(self, keep: int) -> None:
         """Drop all but the current generation and the `keep` - 1 before it."""
 
+    async def previous(self) -> Generation:
+        """The generation before the current one; UsageError where there is none."""
+
     async def rollback(self) -> Generation:
-        """Make the generation before the current one current; UsageError where there is none."""
+        """Make the generation before the current one current; raises as `previous`."""
 
     async def close(self) -> None:
         """Let go of the place; what is unfinished is kept where it can go on."""
+
+
+def one_before(name: str, before: Generation | None) -> Generation:
+    """The generation `before` the current one of the target called `name`, where it is whole."""
+    if before is None or before.header.scheme is None:
+        raise UsageError(f"{name} keeps no generation before the current one")
+    return before

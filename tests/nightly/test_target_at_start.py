@@ -105,11 +105,17 @@ def another_programs_file(job: Path, redis: RedisServer) -> str:
     return "is no SQLite file"
 
 
+def another_programs_key(job: Path, redis: RedisServer) -> str:
+    redis.client.set("theirs:current", "a text")
+    publishing(job, redis.url, PASSWORD, 'namespace = "theirs"')
+    return "the key theirs:current there is another program's"
+
+
 @pytest.mark.parametrize(
     "make",
     [
         *(wrong_password, no_password, no_such_database, a_replica, a_user_who_may_not),
-        *(keys_made_in_another_way, another_programs_file),
+        *(keys_made_in_another_way, another_programs_file, another_programs_key),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "doctor"])

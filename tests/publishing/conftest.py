@@ -55,9 +55,10 @@ class Nights:
         """The docids of all current entries, by key."""
         return docids_at(self.target)
 
-    def roll_back(self) -> Result:
+    def roll_back(self, *flags: str) -> Result:
         """`batchrank publish TARGET --rollback`."""
-        return batchrank("publish", self.target, *self.flags, "--rollback", env=self.env)
+        given = (*self.flags, "--rollback", *flags)
+        return batchrank("publish", self.target, *given, env=self.env)
 
 
 async def write_run(

@@ -37,7 +37,12 @@ def test_what_would_happen_is_said(policy: str, said: str) -> None:
     found = refusal(60 * MB, memory)
     assert found is not None
     assert said in found
-    assert "70.0 MB are needed, 50.0 MB of maxmemory 100.0 MB are free" in found
+    assert (
+        "about 70.0 MB are needed (60.0 MB for entries, a tenth of that to be sure, and " in found
+    )
+    assert "4.0 MB for what is on its way), 50.0 MB of maxmemory 100.0 MB are free" in found
+    assert found.endswith(": raise maxmemory")
+    assert refusal(60 * MB, memory, freed=20 * MB) is None
     assert refusal(40 * MB, memory) is None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+import redis
 
 from batchrank.cache import Cache, SyncCache
 from batchrank.publishing.redis import RedisTarget
@@ -50,6 +51,73 @@ def test_ends_are_spread_and_carried_over(nights: Nights, redis_server: RedisSer
     for name, end in ends.items():
         assert client.pexpiretime(name.replace(":1:", ":2:")) == end
     assert client.pexpiretime(f"batchrank:gen:2:{key('other')}") == -1
+
+
+def list_at(key: str) -> Callable[[redis.Redis], object]:
+    return lambda client: client.rpush(key, "theirs")
+
+
+def text_at(key: str) -> Callable[[redis.Redis], object]:
+    return lambda client: client.set(key, "theirs")
+
+
+def fields_at(key: str) -> Callable[[redis.Redis], object]:
+    return lambda client: client.hset(key, "theirs", "1")
+
+
+@pytest.mark.parametrize("named", ["current", "next", "serial", "generations", "garbage", "info:1"])
+@pytest.mark.parametrize("put", [list_at, text_at, fields_at])
+def test_keys_of_another_program_are_left_alone(
+    nights: Nights,
+    redis_server: RedisServer,
+    named: str,
+    put: Callable[[str], Callable[[redis.Redis], object]],
+) -> None:
+    client, key = redis_server.client, f"batchrank:{named}"
+    nights.rank({"a": ["d1"]})
+    put(key)(client)
+    before = client.dump(key)
+    for refused in (nights.publish(), nights.publish("--dry-run"), nights.roll_back()):
+        assert refused.code == 2
+        assert f"the key {key} there is another program's" in refused.err
+    assert client.keys() == [key]
+    assert client.dump(key) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("scheme", "", "made in a way that is not known here"),
+        ("scheme", "new", "made in a way that is not known here"),
+        ("entries", "many", "is another program's"),
+    ],
+)
+def test_what_is_told_of_a_generation_is_not_believed_blindly(
+    nights: Nights, redis_server: RedisServer, field: str, value: str, said: str
+) -> None:
+    nights.rank({"a": ["d1"]})
+    nights.published()
+    redis_server.client.hset("batchrank:info:1", field, value)
+    nights.rank({"a": ["d2"]})
+    refused = nights.publish()
+    assert refused.code == 2
+    assert said in refused.err
+
+
+def test_a_generation_of_which_nothing_is_told_can_be_replaced(
+    nights: Nights, redis_server: RedisServer
+) -> None:
+    nights.rank({"a": ["d1"]})
+    nights.published()
+    redis_server.client.delete("batchrank:info:1")
+    nights.rank({"a": ["d2"]})
+    refused = nights.publish()
+    assert refused.code == 2
+    assert "how the keys of generation 1 are made was lost" in refused.err
+    assert "made another way" not in refused.err
+    nights.published("--replace", "--min-coverage", "0")
+    assert nights.docids() == {key("a"): ["d2"]}
+    assert nights.roll_back().code == 2
 
 
 def test_nothing_else_is_touched(nights: Nights, redis_server: RedisServer) -> None:
@@ -117,6 +185,27 @@ def test_a_full_memory_is_noticed_before(
         assert server.client.info("stats")["evicted_keys"] == 0
         server.client.config_set("maxmemory", "0")
         nights.published()
+
+
+def test_what_is_advised_can_help(store: Path, tmp_path: Path) -> None:
+    with running_redis(tmp_path, maxmemory="3mb") as server:
+        nights = Nights(store, server.url)
+        nights.rank(many(200))
+        refused = nights.publish()
+        assert "(0.6 MB for entries, a tenth of that to be sure, and 4.0 MB for" in refused.err
+        assert refused.err.rstrip().endswith(": raise maxmemory")
+        server.client.config_set("maxmemory", "100mb")
+        for night in range(2):
+            nights.rank({f"{night} {query}": docids for query, docids in many(1000).items()})
+            nights.published()
+        nights.rank({f"2 {query}": docids for query, docids in many(1000).items()})
+        server.client.config_set(
+            "maxmemory", server.client.info("memory")["used_memory"] + 9_000_000
+        )
+        refused = nights.publish()
+        assert refused.code == 1
+        assert "raise maxmemory, or keep fewer generations (--keep 1), or drop" in refused.err
+        nights.published("--keep", "1", "--replace", "--min-coverage", "0")
 
 
 def test_the_estimate_is_near_the_truth(nights: Nights, redis_server: RedisServer) -> None:
@@ -211,6 +300,49 @@ def test_entries_are_counted_where_the_server_was_started_anew(
     with monkeypatch.context() as patch:
         patch.setattr(RedisTarget, "write", after_the_first_batch(be_another))
         assert "1,501 entries, 1,500 from this run, 1 carried over" in nights.published()
+
+
+def flush(client: redis.Redis) -> None:
+    client.flushdb()
+
+
+def evict_the_pointer(client: redis.Redis) -> None:
+    client.delete("batchrank:next")
+
+
+def evict_what_is_told(client: redis.Redis) -> None:
+    client.delete("batchrank:info:2")
+
+
+def evict_all_but_entries(client: redis.Redis) -> None:
+    client.delete(*(key for key in client.keys("batchrank:*") if ":gen:" not in str(key)))
+
+
+@pytest.mark.parametrize(
+    "lose", [flush, evict_the_pointer, evict_what_is_told, evict_all_but_entries]
+)
+@pytest.mark.parametrize("queries", [5, 1500])
+def test_what_is_lost_meanwhile_is_not_taken_for_another_publication(
+    nights: Nights,
+    redis_server: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: Callable[[redis.Redis], None],
+    queries: int,
+) -> None:
+    """Whether it is noticed as the next batch is written, or at the switch."""
+    client = redis_server.client
+    nights.rank({"old": ["d1"]})
+    nights.published()
+    nights.rank(many(queries))
+    with monkeypatch.context() as patch:
+        patch.setattr(RedisTarget, "write", after_the_first_batch(lambda: lose(client)))
+        ended = nights.publish()
+    assert ended.code == 1
+    assert "was flushed: raise maxmemory and publish again" in ended.err
+    assert "another publication" not in ended.err
+    assert f"{queries:,} from this run" in nights.published("--replace", "--min-coverage", "0")
+    generation = str(client.get("batchrank:current"))
+    assert len(client.keys(f"batchrank:gen:{generation}:*")) == queries
 
 
 @pytest.mark.parametrize("most", [200_000, 3_000_000])

@@ -92,6 +92,20 @@ def test_rollback_goes_back_as_far_as_generations_are_kept(nights: Nights) -> No
     assert "keeps no generation before the current one" in refused.err
 
 
+def test_a_dry_rollback_says_what_would_become_current_and_changes_nothing(nights: Nights) -> None:
+    for docid in ("d1", "d2"):
+        nights.rank({"a": [docid]})
+        nights.published()
+    for _ in range(2):
+        told = nights.roll_back("--dry-run")
+        assert told.code == 0, told.err
+        assert b"generation 1 would be current again (run 1 of " in told.out
+        assert nights.docids() == {key("a"): ["d2"]}
+    assert b"generation 1 is current again" in nights.roll_back().out
+    assert nights.roll_back("--dry-run").code == 2
+    assert nights.docids() == {key("a"): ["d1"]}
+
+
 def test_a_generation_that_was_rolled_back_from_does_not_come_back(nights: Nights) -> None:
     for docid in ("d1", "d2"):
         nights.rank({"a": [docid]})
@@ -277,6 +291,13 @@ def test_json_tells_what_became_of_it(nights: Nights) -> None:
     assert (told["generation"], told["entries"], told["shared"]) == (1, 1, 1)
     told = json.loads(nights.published("--json", "--dry-run"))
     assert (told["is_current"], told["current"]) == (True, 1)
+
+
+@pytest.mark.parametrize("target", ["redis://127.0.0.1:1/0", "unix:///x", "jsonl:cache.jsonl"])
+def test_the_store_comes_first(store: Path, target: str) -> None:
+    refused = batchrank("publish", target, store)
+    assert refused.code == 2
+    assert "the store comes first: batchrank publish STORE TARGET" in refused.err
 
 
 def test_a_store_and_a_target_are_needed(store: Path) -> None:

@@ -19,7 +19,7 @@ from batchrank.errors import TargetError, UsageError
 from batchrank.formats.holdings import Holding
 from batchrank.formats.wording import printable
 from batchrank.publishing.making import publication_of, target_of
-from batchrank.publishing.opening import target_path
+from batchrank.publishing.opening import is_target, target_path
 from batchrank.publishing.publication import Outlook, Published
 from batchrank.publishing.target import Generation, Target
 from batchrank.spec.loading import make_publish_spec
@@ -98,13 +98,16 @@ def publish(
     given = {name: value for name, value in flags.items() if value is not None}
     if rollback:
         place = target_of(make_publish_spec({**given, "target": target or source}, given))
-        found = run_loop(_rollback(place))
-        typer.echo(f"generation {found.number} is current again ({found.header.source})")
+        found = run_loop(_rollback(place, dry=dry))
+        is_now = "would be" if dry else "is"
+        typer.echo(f"generation {found.number} {is_now} current again ({found.header.source})")
         return
     if target is None:
         raise UsageError("name a store and a target: batchrank publish STORE TARGET")
     spec = make_publish_spec(given, given)
     store = Path(source)
+    if is_target(source) and not store.exists():
+        raise UsageError("the store comes first: batchrank publish STORE TARGET")
     if not is_there(store):
         raise UsageError(f"there is no store at {store}")
     if (path := target_path(spec.target)) is not None:
@@ -129,9 +132,9 @@ def publish(
         raise TargetError(ended.refusal)
 
 
-async def _rollback(target: Target) -> Generation:
+async def _rollback(target: Target, *, dry: bool) -> Generation:
     try:
-        return await target.rollback()
+        return await (target.previous() if dry else target.rollback())
     finally:
         await target.close()
 
