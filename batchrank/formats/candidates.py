@@ -12,7 +12,7 @@ from batchrank.formats.wording import listed, shown
 from batchrank.values import Document
 
 TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
-_DOC_KEYS = frozenset((*TEXT_KEYS, "title"))
+_TOLD = frozenset((*TEXT_KEYS, "title", "doc"))
 _LARGEST_EXACT = 2.0**53
 """Of floats: whole numbers from here on are not told apart."""
 
@@ -46,9 +46,8 @@ def docid_of(item: object, number: int) -> tuple[str, str | None]:
     location = _location(item, number) if "path" in item else None
     docid = item.get("docid", location)
     if docid is None:
-        raise LineError(
-            "docid", f'Candidate {number} has no "docid", only the keys {listed(item)}.'
-        )
+        said = "an empty docid" if "docid" in item else f'no "docid", only the keys {listed(item)}'
+        raise LineError("docid", f"Candidate {number} has {said}.")
     return identifier(docid, "docid", f"The docid of candidate {number}"), location
 
 
@@ -131,7 +130,7 @@ def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
     if text is not None:
         return text, title
     # An object that says nothing is an empty document; one that says it by another name is not.
-    if doc is not None and (not doc or not _DOC_KEYS.isdisjoint(doc)):
+    if not _TOLD.isdisjoint(holder):
         return "", None
     raise LineError(
         "text",

@@ -88,7 +88,10 @@ def _metadata(item: object, document: Document, implied: Container[str]) -> dict
         name: value
         for one, known in ((item, _CANDIDATE), (doc, _DOC))
         for name, value in one.items()
-        if name not in known and name not in implied and not (name == text and one is holder)
+        if name not in known
+        and name not in implied
+        and not (name == text and one is holder)
+        and not (value is None and name in TEXT_KEYS)
     }
     for one in (item, doc):
         if isinstance(given := one.get("metadata"), dict):

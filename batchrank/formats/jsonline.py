@@ -14,6 +14,8 @@ from batchrank.formats.lines import MAX_LINE
 from batchrank.formats.wording import shown
 
 _QID = re.compile(rb'"qid"\s*:\s*("(?:[^"\\]|\\.){1,200}"|-?\d{1,18}\b)')
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_MOST_DIGITS = 20
 _NO_NUMBER = re.compile(r"-?(?:NaN|Infinity)")
 
 
@@ -33,12 +35,11 @@ def load_line(data: bytes) -> Any:
 
 
 def dump_line(value: Mapping[str, Any]) -> bytes:
-    """A value as a line; what is no JSON but a date, say, becomes text."""
+    """A value that JSON has words for as a line."""
     try:
-        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE, default=str)
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:  # an integer beyond 64 bits
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-        return f"{text}\n".encode()
+        return f"{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n".encode()
 
 
 def _read_loosely(data: bytes, error: orjson.JSONDecodeError) -> Any:
@@ -67,7 +68,7 @@ def _read_loosely(data: bytes, error: orjson.JSONDecodeError) -> Any:
 
 def _with_no_numbers(data: bytes, text: str) -> Any:
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_integer)
         orjson.dumps(value)  # as strict as for every other line: no lone surrogates
     except json.JSONDecodeError as error:
         near = shown(text[max(0, error.pos - 20) : error.pos + 20])
@@ -75,6 +76,14 @@ def _with_no_numbers(data: bytes, text: str) -> Any:
     except (RecursionError, ValueError, orjson.JSONEncodeError) as error:
         raise _failed(data, "json", f"The line can't be read: {shown(str(error))}.") from None
     return value
+
+
+def _integer(digits: str) -> float:
+    """A whole number; one beyond 64 bits is a float, as orjson reads it."""
+    if len(digits) > _MOST_DIGITS:
+        return float(digits)
+    value = int(digits)
+    return value if _SMALLEST <= value <= _LARGEST else float(digits)
 
 
 def _failed(data: bytes, kind: str, message: str) -> LineError:

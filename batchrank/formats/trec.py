@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,7 +90,8 @@ def read_qrels(path: Path) -> Qrels:
 def read_trec_line(line: Line) -> tuple[str, str, float]:
     """The qid, docid and score of a line of a TREC run; the rank is not read, as in trec_eval.
 
-    Raises UsageError where it is none.
+    The score may be NaN or infinite. Raises UsageError where it is no number at all, and where the
+    line is none of a run.
     """
     fields = line.text.split()
     if len(fields) != 6:
@@ -103,9 +103,7 @@ def read_trec_line(line: Line) -> tuple[str, str, float]:
     try:
         value = float(score)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UsageError(f"{line.where}: the score {shown(score)} is no number")
+        raise UsageError(f"{line.where}: the score {shown(score)} is no number") from None
     return qid, docid, value
 
 

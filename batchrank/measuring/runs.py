@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,8 @@ def read_run(path: Path, wanted: Container[str] | None = None) -> MeasuredRun:
     seen: set[str] = set()
     for line in (first, *lines):
         qid, docid, score = read_trec_line(line)
+        if not isfinite(score):
+            raise UsageError(f"{line.where}: the score {shown(str(score))} is no number")
         if wanted is not None and qid not in wanted:
             seen.add(qid)
             continue

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from batchrank.errors import DiskError, UsageError
+from batchrank.formats.candidates import TEXT_KEYS
 from batchrank.formats.lines import RawLine
 from batchrank.formats.opening import Opened
 from batchrank.formats.requests import LISTS
@@ -22,6 +23,7 @@ from batchrank.formats.sources.tables import (
     gathered,
     refuse_results,
 )
+from batchrank.formats.sources.typed import plain_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +33,14 @@ _ROWS = 1024
 _NESTED_ROWS = 16
 _JSON = ("metadata", "extra", "windows", "error")
 _RANKING = "ranking"
+_TEXTS = frozenset((*TEXT_KEYS, "title", "doc"))
+_READ = frozenset(
+    (
+        *("query", "qid", "weight", "docid", "score", "path", "start_line", *LISTS, _RANKING),
+        *_TEXTS,
+    )
+)
+"""What is read of a row that holds a query with its candidates; anything may stand elsewhere."""
 _INDEX = "__index_level_"
 """How pandas names what was the index of a frame."""
 
@@ -98,10 +108,11 @@ def _nested(batches: Iterator[pa.RecordBatch]) -> Iterator[RawLine]:
     for batch in batches:
         for row in batch.to_pylist():
             number += 1
-            line = _parsed(row)
+            plain = plain_row(row, number, _READ)
+            line = _parsed(plain)
             for key in (*LISTS, _RANKING):
-                if key in row:
-                    items = row[key] or ()
+                if key in plain:
+                    items = plain[key] or ()
                     line[key] = [_parsed(one) if isinstance(one, dict) else one for one in items]
             extra = line.pop("extra", None)
             yield RawLine(number, encoded({**extra, **line} if isinstance(extra, dict) else line))
@@ -109,21 +120,23 @@ def _nested(batches: Iterator[pa.RecordBatch]) -> Iterator[RawLine]:
 
 def _rows(batches: Iterator[pa.RecordBatch], columns: AnyColumns) -> Iterator[NumberedRow]:
     json_columns = [name for name in columns.names if columns.kind(name) in _JSON]
+    read = [name for name in columns.names if columns.kind(name) not in (None, *_JSON)]
     number = 0
     for batch in batches:
         for row in batch.to_pylist():
             number += 1
+            plain = plain_row(row, number, read)
             for name in json_columns:
-                row[name] = _loaded(row[name])
-            yield number, row
+                plain[name] = _loaded(plain[name])
+            yield number, plain
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """A row or struct without its nulls, and what JSON text there is in it read."""
+    """A row or struct without its nulls, but for texts, and what JSON text there is in it read."""
     return {
         name: _loaded(value) if name in _JSON else value
         for name, value in row.items()
-        if value is not None
+        if value is not None or name in _TEXTS
     }
 
 

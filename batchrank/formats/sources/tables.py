@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isfinite
@@ -11,9 +12,9 @@ from typing import Any
 from batchrank.errors import LineError, UsageError
 from batchrank.formats.jsonline import dump_line
 from batchrank.formats.lines import RawLine
-from batchrank.formats.requests import UNUSABLE
+from batchrank.formats.requests import UNUSABLE, list_key
 from batchrank.formats.sniff import OWN_OUTPUT
-from batchrank.formats.wording import listed
+from batchrank.formats.wording import listed, shown
 
 NumberedRow = tuple[int, Mapping[str, Any]]
 
@@ -41,7 +42,9 @@ class Columns:
         """Raises UsageError where a column that is needed is missing, or a name stands twice."""
         lower = {name.strip().lower(): name for name in names}
         if len(lower) < len(names):
-            raise UsageError(f"{where} has a column twice: {listed(names)}")
+            counts = Counter(name.strip().lower() for name in names)
+            twice = dict.fromkeys(name for name in names if counts[name.strip().lower()] > 1)
+            raise UsageError(f"{where} has a column twice: {listed(twice)}")
         self.named = {
             what: lower[name]
             for what, synonyms in _NAMES.items()
@@ -65,18 +68,23 @@ class Columns:
     def line(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The request that consecutive rows of one query make; the first says all but candidates.
 
-        Raises LineError where they contradict each other.
+        Where rows contradict each other, or one says that it can't be used, so does the request.
         """
         first = rows[0]
         query = {"qid": self._get(first, "qid"), "text": self._get(first, "query")}
-        for row in rows:
-            if self._get(row, "query") != query["text"]:
-                raise LineError("query", "Rows with one qid have different query texts.")
         extra = self._get(first, "extra")
         line = dict(extra) if isinstance(extra, dict) else {}
         line |= {"query": query, "candidates": [self._candidate(row) for row in rows]}
         if (weight := self._get(first, "weight")) is not None:
             line["weight"] = weight
+        if (wrong := next((row[UNUSABLE] for row in rows if UNUSABLE in row), None)) is not None:
+            line[UNUSABLE] = wrong
+        elif other := [row for row in rows if self._get(row, "query") != query["text"]]:
+            texts = f"{shown(query['text'])} and {shown(self._get(other[0], 'query'))}"
+            line[UNUSABLE] = [
+                "query",
+                f"Rows with one qid have different query texts, {texts}: write it in each row.",
+            ]
         return line
 
     def kind(self, name: str) -> str | None:
@@ -148,19 +156,16 @@ def gathered(rows: Iterable[NumberedRow], columns: AnyColumns) -> Iterator[RawLi
     """A line for each stretch of rows with one qid, with the number of its first row."""
     for _, stretch in groupby(rows, key=lambda numbered: columns.qid(numbered[1])):
         numbers, found = zip(*stretch, strict=True)
-        try:
-            yield RawLine(numbers[0], encoded(columns.line(found)))
-        except LineError as error:
-            yield RawLine(numbers[0], unusable(columns.qid(found[0]), error))
+        yield RawLine(numbers[0], encoded(columns.line(found)))
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
-    """A line as JSON. What JSON has no word for becomes text, NaN stays what it is."""
-    candidates = line.get("candidates", ())
-    scores = [one.get("score") for one in candidates if isinstance(one, dict)]
-    if all(not isinstance(score, float) or isfinite(score) for score in scores):
+    """A line as JSON, in which a score or a weight that is NaN stays what it is."""
+    items = line.get(list_key(line), ())
+    numbers = [line.get("weight"), *(one.get("score") for one in items if isinstance(one, dict))]
+    if all(not isinstance(number, float) or isfinite(number) for number in numbers):
         return dump_line(line).rstrip(b"\n")
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def unusable(qid: object, error: LineError, line: Mapping[str, Any] | None = None) -> bytes:

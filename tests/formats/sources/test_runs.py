@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchrank.errors import LineError, UsageError
-from batchrank.formats.requests import parse_request, salvage
+from batchrank.formats.requests import SCORES_MISSING, parse_request, salvage
 from batchrank.formats.sources.corpus import text_store
 from batchrank.formats.sources.source import Source, check_readable, read_queries
 from batchrank.values import Document
@@ -53,6 +53,15 @@ def test_a_beir_folder_is_read(folder: Path) -> None:
     assert (request.query.qid, request.query.text) == ("q1", "what is one")
     assert request.candidates == WANTED
     assert len(lines_of(Source(str(folder)), limit=1)) == 1
+
+
+@pytest.mark.parametrize("score", ["NaN", "nan", "inf", "-Infinity", "1e999"])
+def test_a_score_that_is_no_number_is_null_and_told(folder: Path, score: str) -> None:
+    (folder / "bm25.trec").write_text(f"q1 Q0 d2 1 {score} t\nq1 Q0 d1 2 8 t\n")
+    (line,) = lines_of(Source(str(folder)))
+    parsed = parse_request(line.data)
+    assert [document.score for document in parsed.request.candidates] == [None, 8.0]
+    assert parsed.warnings == (SCORES_MISSING,)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "tsv", "gz"])

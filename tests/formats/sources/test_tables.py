@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_query_is_a_failed_line(tmp_path: Path) -> None:
         ("qid,query,docid,text\n1,a,b\n", "in.csv', line 2: 3 columns, the header has 4"),
         ('qid,query,docid,text\n1,a,b,"c\n', "in.csv', line 2: unexpected end"),
         ('qid,query,docid,text\n1,a,b,"c"d\n', "in.csv', line 2: "),
-        ("qid,query,docid,qid,text\n", "has a column twice"),
+        ("qid,query,docid,qid,text\n", "has a column twice: 'qid'$"),
         ("qid,docid,text\n", r"has no column query \(query or query_text\)"),
         ("qid,query,docid,text\n", "is empty"),
     ],
