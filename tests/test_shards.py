@@ -193,7 +193,7 @@ def test_a_joined_store_can_be_looked_at_before_any_run(night: Night) -> None:
     whole = night.at_once()
     night.merge(night.shards(2))
     exported = batchrank("export", "--store", night.joined)
-    assert exported.out == whole
+    assert (exported.out, exported.err) == (whole, "")
     seen = batchrank("inspect", "q2", "--store", night.joined, "--json")
     assert seen.code == 0, seen.err
     told = batchrank("status", "--store", night.joined).out.decode()
@@ -221,6 +221,12 @@ def test_what_is_missing_is_said_and_asked_for_by_the_next_run(
     found = night.merge([stores[0], stores[2]])
     assert found.code == 0
     assert "warning: a shard is missing: '1/3'" in found.err
+    exported = batchrank("export", "--store", night.joined)
+    count = len(exported.out.splitlines())
+    assert exported.code == 0
+    (warning,) = exported.err.splitlines()
+    assert f"is incomplete: {count} of its {count} queries are ranked, and not all" in warning
+    assert "a shard is missing" in batchrank("status", "--store", night.joined).out.decode()
     summary, output = night.from_joined()
     assert 0 < summary["calls"] < asked
     assert output == night.at_once()
@@ -248,6 +254,9 @@ def test_a_killed_shard_gives_the_answers_it_paid_for(night: Night, server: Judg
     found = night.merge([first, second])
     assert "was killed" in found.err
     assert "1 line has no ranking yet" in found.err
+    exported = batchrank("export", "--store", night.joined)
+    count = len(exported.out.splitlines())
+    assert f"is incomplete: {count} of its {count + 1} queries are ranked" in exported.err
     summary, output = night.from_joined()
     assert summary["calls"] == 0
     assert output == night.at_once()

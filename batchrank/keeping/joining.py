@@ -96,7 +96,11 @@ def _write(stores: Sequence[Path], parts: Sequence[Part], scratch: Path) -> Join
 
         remarks = tuple(_remarks(joined, parts))
         if not whole or remarks:
-            joined.execute("UPDATE runs SET lines = NULL")
+            joined.execute(
+                "UPDATE runs SET lines = NULL, summary = json_replace(summary, '$.reasons', "
+                "json(?))",
+                (orjson.dumps([_joined_from(len(parts)), *remarks]).decode(),),
+            )
         return Joined(len(parts), count, rows("rankings"), rows("answers"), 0, remarks)
 
 
@@ -218,10 +222,6 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
     ((job, count),) = joined.execute(
         "SELECT id, (SELECT count(*) FROM temp.manifest) FROM jobs WHERE key = ?", (parts[0].job,)
     )
-    text = (
-        f"joined from {counted(len(parts), 'shard', 'shards')} and not judged: `batchrank run` on "
-        "the whole input goes on with it"
-    )
     joined.execute(
         "INSERT INTO runs (id, job, input, output, started, ended, exit, night, summary, "
         "lines) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -234,7 +234,7 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
             time.time(),
             _STOPPED,
             _STOPPED,
-            orjson.dumps({"reasons": [text], "seconds": 0.0}).decode(),
+            orjson.dumps({"reasons": [_joined_from(len(parts))], "seconds": 0.0}).decode(),
             count,
         ),
     )
@@ -245,6 +245,13 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
         (number,),
     )
     return count, all(part.lines is not None for part in parts)
+
+
+def _joined_from(shards: int) -> str:
+    return (
+        f"joined from {counted(shards, 'shard', 'shards')} and not judged: `batchrank run` on "
+        "the whole input goes on with it"
+    )
 
 
 def _remarks(joined: sqlite3.Connection, parts: Sequence[Part]) -> Iterator[str]:

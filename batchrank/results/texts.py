@@ -31,15 +31,17 @@ class Texts:
             self._at = next(self._lines, None)
             if self._at is None:
                 break
-        found: Mapping[str, Document] = {}
-        if self._at is not None and self._at.number == row.line:
-            found = _documents(self._at, row)
-        if any(ranked.docid not in found for ranked in row.ranking):
+        if self._at is None or self._at.number != row.line:
+            return {}
+        return _documents(self._at, row)
+
+    def wrote(self, row: Row) -> None:
+        """Count a row that was written without the texts of all its documents."""
+        if any(ranked.docid not in row.documents for ranked in row.ranking):
             self._missing += 1
-        return found
 
     def missing(self) -> Iterator[str]:
-        """A sentence, where there are rows without the texts of all their documents."""
+        """A sentence, where there are written rows without the texts of all their documents."""
         if self._missing:
             why = "the input is not known" if self._source is None else "the input has changed"
             yield f"texts of {counted(self._missing, 'query', 'queries')}: {why}"

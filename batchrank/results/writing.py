@@ -92,6 +92,9 @@ def _write(
             file.write(encoder.add(written))
         except LineError as error:
             left_out.append(f"line {row.line}: {error}")
+            continue
+        if texts is not None:
+            texts.wrote(written)
 
 
 def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:

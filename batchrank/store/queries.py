@@ -38,6 +38,12 @@ async def coverage(store: Store, run: int) -> Coverage:
     return Coverage(done, lines, weight_done, weight)
 
 
+async def is_read(store: Store, run: int) -> bool:
+    """Whether a run's input was read to its end: if not, it may have more lines than are known."""
+    ((read,),) = await store.select("SELECT lines IS NOT NULL FROM runs WHERE id = ?", (run,))
+    return bool(read)
+
+
 async def count_of_other_jobs(store: Store, run: Run) -> int:
     """Lines of a run that show a ranking of another job: those without its optional passes."""
     ((count,),) = await store.select(

@@ -176,6 +176,17 @@ def test_the_next_night_replaces_what_the_last_one_wrote(
         assert batchrank("convert", source, copy, "--to", form).code == 0
 
 
+def test_texts_are_missed_of_queries_that_are_written_alone(
+    shell: Shell, rows: list[Row], tmp_path: Path
+) -> None:
+    bad = {**rows[1], "candidates": [*rows[1]["candidates"], {"docid": "textless"}]}
+    source = written(tmp_path / "in.jsonl", [rows[0], bad, rows[2]])
+    assert shell.run(source, "--max-failed", "100%").code == 0
+    ended = shell.look("export", "--output-format", "rankllm")
+    assert len(ended.out.splitlines()) == 2
+    assert "left out: texts of 2 queries: the input is not known" in ended.err
+
+
 def test_texts_of_another_input_are_not_taken(done: Shell, rows: list[Row], tmp_path: Path) -> None:
     other = written(tmp_path / "other.jsonl", [rows[1], rows[0]])
     ended = done.look("export", "--output-format", "rankgpt", "--texts", other)

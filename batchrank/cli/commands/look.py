@@ -27,6 +27,7 @@ from batchrank.results.writing import Written, write_results
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
 from batchrank.store.lock import is_locked
+from batchrank.store.queries import coverage, is_read
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
 from batchrank.values import Tally
@@ -178,18 +179,36 @@ def export(
         raise UsageError("--invocations-history goes with --output-format rankllm or rankllm-json")
     source = None if texts is None else Source(texts)
     how = Written(written, top_k, source, history)
-    left_out = run_loop(_export(store, number, output, how))
+    left_out, lacking = run_loop(_export(store, number, output, how))
     talk = Talk()
+    if lacking:
+        talk.say(f"warning: {lacking}")
     for reason in left_out:
         talk.say(f"left out: {reason}")
     if written in HOLDS_TEXTS and source is None:
         talk.say(f"{written} holds the documents' texts: name the input with --texts to have them")
 
 
-async def _export(path: Path, number: int | None, output: str, how: Written) -> list[str]:
+async def _export(
+    path: Path, number: int | None, output: str, how: Written
+) -> tuple[list[str], str | None]:
+    """Write a run again; what of it could not be written, and what it lacks."""
     store = await Store.open(path)
     try:
         run = await store.run(number)
-        return await write_results(store, run, output, how)
+        return await write_results(store, run, output, how), await _lacking(store, run)
     finally:
         await store.close()
+
+
+async def _lacking(store: Store, run: Run) -> str | None:
+    """What a run that did not get to its end lacks; None where it is whole."""
+    found, is_whole = await coverage(store, run.id), await is_read(store, run.id)
+    if is_whole and found.done == found.lines:
+        return None
+    unread = "" if is_whole else ", and not all of the input is in the store"
+    return (
+        f"run {run.id} is incomplete: {found.done:,} of its "
+        f"{counted(found.lines, 'query', 'queries')} are ranked{unread}; `batchrank status` says "
+        "more, `batchrank run` goes on"
+    )
