@@ -31,6 +31,8 @@ returns when the error ends it. Messages are whole sentences a user can act on.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
+from typing import Any
 
 
 class BatchrankError(Exception):
@@ -129,6 +131,8 @@ class StoppedError(BatchrankError):
     """The job stopped early and the same command goes on (signal, deadline, servers down)."""
 
     exit_code = 75
+    rows: Sequence[Any] = ()
+    """Of `batchrank.rerank`: the first rows of the ranking, as far as they were done."""
 
 
 class ModelChangedError(StoppedError):
@@ -147,6 +151,8 @@ class RejectedError(BatchrankError):
     """A result is beyond a gate, or would be: going on is of no use, what readers see stays."""
 
     exit_code = 3
+    rows: Sequence[Any] = ()
+    """Of `batchrank.rerank`: the rows that the gate rejects."""
 
 
 class ServerError(BatchrankError):

@@ -34,11 +34,12 @@ async def rerank_frame(
 
     Returns the same rows, queries in their order, the best candidate first (of a spec with `top_k`
     the best so many), with `rank` (from 1), `score` (n − rank + 1), `first_stage_rank`,
-    `first_stage_score` and the query's `status`; all other columns are kept. A missing text is an
-    empty one, and is warned of in the log.
+    `first_stage_score` (NaN where there is none) and the query's `status`; all other columns are
+    kept. A missing text is an empty one, and is warned of in the log.
 
-    Raises UsageError where a column is missing or stands twice, an identifier or a query's text is
-    missing or no text, a query has two texts or a docid stands twice in it, and as `rerank`.
+    Raises UsageError where it is no frame, a column is missing or stands twice, an identifier or a
+    query's text is missing or no text, a query has two texts or a docid stands twice in it, and as
+    `rerank`.
     """
     _check_columns(frame)
     groups = _queries(frame)
@@ -53,7 +54,9 @@ async def rerank_frame(
     return _ranked(frame, rows, places)
 
 
-def _check_columns(frame: pd.DataFrame) -> None:
+def _check_columns(frame: object) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise UsageError(f"the frame is {frame!r:.60} ({type(frame).__name__}): give a DataFrame")
     names = list(map(str, frame.columns))
     if missing := [name for name in _NEEDED if name not in names]:
         raise UsageError(
@@ -147,6 +150,7 @@ def _request(group: dict[int, _Record]) -> _Record:
 def _ranked(frame: pd.DataFrame, rows: Sequence[Row], places: Sequence[list[int]]) -> pd.DataFrame:
     """The frame's rows in their new order; `places` are those of each query's candidates."""
     added = pd.DataFrame(_values(rows), columns=list(_ADDED))
+    added = added.astype({"first_stage_score": float})
     order = [
         group[one.first_stage_rank - 1]
         for row, group in zip(rows, places, strict=True)

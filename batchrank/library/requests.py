@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from math import isfinite
+from numbers import Real
+from typing import Any
 
 import orjson
 
-from batchrank.errors import UsageError
+from batchrank.errors import LineError, UsageError
+from batchrank.formats.requests import list_key
+from batchrank.formats.sources.tables import encoded as encoded_line
+from batchrank.formats.sources.tables import unusable
 from batchrank.values import Document, Request
 
 Given = Request | Mapping[str, object]
 """A request, or what a line of a JSONL input holds (docs/input.md)."""
 Requests = Iterable[Given] | AsyncIterable[Given]
+
+
+def check_requests(requests: object) -> None:
+    """UsageError where `requests` are no iterable of requests, say one of them, or a file's name.
+
+    What is wrong with one of them is not seen here.
+    """
+    told = f"the requests are {requests!r:.60} ({type(requests).__name__}): give"
+    if isinstance(requests, Mapping | Request):
+        raise UsageError("you gave one request: put it in a list")
+    if type(requests).__name__ == "DataFrame":
+        raise UsageError("the requests are a DataFrame: rerank_frame takes one")
+    if isinstance(requests, str | bytes) or not isinstance(requests, Iterable | AsyncIterable):
+        raise UsageError(f"{told} an iterable of Requests or mappings")
 
 
 async def each(requests: Requests) -> AsyncIterator[Given]:
@@ -25,17 +45,36 @@ async def each(requests: Requests) -> AsyncIterator[Given]:
 
 
 def encoded(request: object) -> bytes:
-    """A request as a line; UsageError for what is none, and for what no line can hold."""
+    """A request as a line; of what is none, and of what JSON has no word for, a line that fails."""
     value = _plain(request) if isinstance(request, Request) else request
     if not isinstance(value, Mapping):
-        raise UsageError(
-            f"a request is {request!r:.60} ({type(request).__name__}), expected a Request or a "
-            "mapping: give an iterable of them (rerank_frame takes a DataFrame)"
-        )
+        said = f"The request is {request!r:.60} ({type(request).__name__}), expected a Request or"
+        return unusable(None, LineError("shape", f"{said} a mapping."))
     try:
-        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+        data = orjson.dumps(dict(value), option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
-        raise UsageError(f"a request can't be written as JSON: {error}") from error
+        query = value.get("query")
+        qid = query.get("qid") if isinstance(query, Mapping) else value.get("qid")
+        said = f"The request can't be written as JSON: {error}."
+        return unusable(str(qid) if isinstance(qid, str | int) else None, LineError("json", said))
+    return _with_no_numbers(value, data)
+
+
+def _with_no_numbers(value: Mapping[str, Any], data: bytes) -> bytes:
+    """The line with the scores that are NaN or infinite, which orjson writes as null unsaid."""
+    key = list_key(value)
+    items = value.get(key)
+    scores = [
+        one.get("score") if isinstance(one, Mapping) else None
+        for one in (items if isinstance(items, list | tuple) else ())
+    ]
+    if all(not isinstance(score, Real) or isfinite(score) for score in scores):
+        return data
+    line = orjson.loads(data)
+    for one, score in zip(line[key], scores, strict=True):
+        if isinstance(score, Real):
+            one["score"] = float(score)
+    return encoded_line(line)
 
 
 def _plain(request: Request) -> dict[str, object]:

@@ -13,7 +13,7 @@ from batchrank.errors import BatchrankError, RejectedError, StoppedError
 from batchrank.formats.rows import Row
 from batchrank.formats.sources.source import Source
 from batchrank.library.feed import Feed
-from batchrank.library.requests import Requests
+from batchrank.library.requests import Requests, check_requests
 from batchrank.library.settings import check_followed, in_python
 from batchrank.measuring.scratch import scratch_folder
 from batchrank.progress.snapshot import Snapshot
@@ -43,18 +43,29 @@ async def rerank(
     iterable, asynchronous or not. `spec` holds all other settings, but for those that say where
     requests come from and where rankings go; `model`, `base_url` and `store` win over it. With a
     `store` answers are kept in that file: what is killed goes on from there, and nothing is asked
-    twice. Without one they are forgotten at the end. A row has the best `top_k` documents, where
+    twice. Without one they are forgotten at the end. A request that can't be used, whatever it is,
+    has a row with status `failed`. A row has the best `top_k` documents, where
     the spec says so.
 
     Raises:
-        UsageError: a setting can't be used, or is one that only the command line follows.
+        UsageError: a setting can't be used, or is one that only the command line follows; the
+            requests are no iterable.
         NoServerError: there is no usable model server.
         RejectedError: the run is beyond a gate of the spec (`max_fallback`, `max_failed`, …).
         StoppedError: it stopped early and can be resumed: the servers stayed away, the time was up.
+            Like a RejectedError it has what was ranked as its `rows`.
         StoreError, DiskError: the store can't be used; what was committed is kept.
     """
-    stream = rerank_stream(requests, model=model, base_url=base_url, store=store, spec=spec)
-    return [row async for row in stream]
+    rows: list[Row] = []
+    try:
+        async for row in rerank_stream(
+            requests, model=model, base_url=base_url, store=store, spec=spec
+        ):
+            rows.append(row)  # noqa: PERF401 - kept where it ends with an error
+    except (RejectedError, StoppedError) as error:
+        error.rows = tuple(rows)
+        raise
+    return rows
 
 
 async def rerank_stream(
@@ -72,6 +83,7 @@ async def rerank_stream(
     used. Leaving the loop early (with `contextlib.aclosing`, or by cancelling) stops the run.
     Raises as `rerank`.
     """
+    check_requests(requests)
     own = {"model": model, "base_url": base_url, "store": store}
     given = {name: value for name, value in own.items() if value is not None}
     kept = spec.model_dump(exclude_unset=True, by_alias=True) if spec is not None else {}

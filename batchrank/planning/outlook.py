@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from batchrank.errors import UsageError
 from batchrank.planning.forecast import Forecast, forecast
 from batchrank.ranking.job import Job
@@ -129,6 +127,6 @@ def _cheaper(spec: JobSpec) -> Iterator[tuple[str, JobSpec]]:
         try:
             # Validated anew: not every depth goes with every strategy.
             other = JobSpec.model_validate({**given, name: value})
-        except (ValidationError, UsageError):
+        except UsageError:
             continue
         yield f"--{name.replace('_', '-')} {value}", other

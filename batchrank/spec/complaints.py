@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 Place = tuple[int | str, ...]
+
+
+class Given(NamedTuple):
+    """Where settings were given: those of `flags` as flags, the others in `file`."""
+
+    flags: Container[str] = ()
+    file: str = ""
+
+
+NOWHERE = Given()
 
 _WORDS = {
     "greater_than_equal": "must be at least {ge:.15g}",
@@ -35,6 +45,7 @@ _WORDS = {
     "date_from_datetime_parsing": "must be a day such as 2026-01-31",
     "date_from_datetime_inexact": "must be a day such as 2026-01-31",
     "missing": "is missing",
+    "extra_forbidden": "is no setting",
     "string_pattern_mismatch": "must be the name of an environment variable that holds the key",
 }
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")

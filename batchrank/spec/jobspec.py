@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
+from batchrank.errors import UsageError
 from batchrank.keys import job_key
 from batchrank.spec.address import parse_address
+from batchrank.spec.complaints import NOWHERE, Given, complaint
 from batchrank.spec.fields import MANY, Fraction, Number, Switch, Whole
 from batchrank.spec.filespec import FileSpec
 from batchrank.spec.presets import ONLY_LIKELIHOODS, with_implied
@@ -35,7 +47,10 @@ class Cost(BaseModel):
 
 
 class JobSpec(RankingSpec, ServerSpec, FileSpec):
-    """Every setting of a run; a field's name is its TOML key and, with dashes, its flag."""
+    """Every setting of a run; a field's name is its TOML key and, with dashes, its flag.
+
+    Raises UsageError, which names the setting, where one is unknown or its value can't be used.
+    """
 
     max_fallback: Fraction = Field(
         default=0.05, description="Share of bad windows that is accepted."
@@ -102,6 +117,18 @@ class JobSpec(RankingSpec, ServerSpec, FileSpec):
         if self.metrics_textfile is not None and self.metrics_textfile.suffix != ".prom":
             raise ValueError("metrics_textfile must end in .prom, or node_exporter passes over it")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _complain(
+        cls, given: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        # The last validator is the outermost.
+        try:
+            return handler(given)
+        except ValidationError as error:
+            where = info.context if isinstance(info.context, Given) else NOWHERE
+            raise UsageError(complaint(error, where.flags, where.file)) from error
 
     def _check_model(self) -> None:
         for stage in self.stages:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from batchrank.errors import UsageError
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.template import NO_TEMPLATE, Template
-from batchrank.spec.complaints import complaint, unreadable_text
+from batchrank.spec.complaints import Given, complaint, unreadable_text
 from batchrank.spec.dating import check_placeholders, dated
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
@@ -95,7 +95,4 @@ def make_spec(values: Mapping[str, object], flags: Container[str] = (), where: s
     """
     if wrong := unreadable_text(values, flags, where):
         raise UsageError(wrong)
-    try:
-        return JobSpec.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(complaint(error, flags, where)) from error
+    return JobSpec.model_validate(values, context=Given(flags, where))

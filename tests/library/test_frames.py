@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -134,6 +135,20 @@ async def test_columns_have_to_be_there_once(
         await rerank_frame(twice, base_url=server.url)
     with pytest.raises(UsageError, match="no column qid, query, docid, text, only none"):
         await rerank_frame(pd.DataFrame(), base_url=server.url)
+
+
+@pytest.mark.parametrize("given", [[1], None, {"qid": ["q"]}, "frame.csv"])
+async def test_what_is_no_frame_is_refused(given: Any) -> None:
+    with pytest.raises(UsageError, match=r"^the frame is .*: give a DataFrame$"):
+        await rerank_frame(given)
+
+
+async def test_scores_that_were_not_given_are_nan(server: JudgeServer, frame: pd.DataFrame) -> None:
+    some = frame.assign(score=[float("nan"), *range(len(frame) - 1, 0, -1)])
+    for given in (frame.drop(columns="score", errors="ignore"), some):
+        found = (await rerank_frame(given, base_url=server.url))["first_stage_score"]
+        assert found.dtype == float
+        assert found.isna().sum() == (1 if given is some else len(frame))
 
 
 async def test_an_empty_frame_comes_back_with_its_new_columns(

@@ -9,6 +9,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import batchrank
@@ -114,8 +116,6 @@ async def test_gates_hold() -> None:
 async def test_what_is_wrong_is_raised_as_what_it_is(tmp_path: Path, server: JudgeServer) -> None:
     with pytest.raises(NoServerError):
         await batchrank.rerank(ROWS, base_url="http://127.0.0.1:9", spec=SPEC)
-    with pytest.raises(UsageError, match="can't be written as JSON"):
-        await batchrank.rerank([{"query": object()}], base_url=server.url, spec=SPEC)
     with pytest.raises(UsageError, match="nor a folder for it"):
         await batchrank.rerank(ROWS, base_url=server.url, store=tmp_path / "no" / "where")
 
@@ -238,12 +238,76 @@ async def test_what_is_odd_about_requests_goes_to_the_log(
 
 
 @pytest.mark.parametrize(
-    "given", [ROWS[0], "queries.jsonl", ["a"], [1], [None], [("q", ["a"])], [[ROWS[0]]]]
+    ("given", "said"),
+    [
+        (ROWS[0], "you gave one request: put it in a list"),
+        (Request(Query("q", "a"), ()), "you gave one request: put it in a list"),
+        ("queries.jsonl", r"the requests are 'queries.jsonl' \(str\): give an iterable"),
+        (None, r"the requests are None \(NoneType\): give an iterable"),
+        (5, r"the requests are 5 \(int\): give an iterable"),
+        (pd.DataFrame({"qid": ["a"]}), "rerank_frame takes one"),
+    ],
 )
-async def test_what_is_no_request_is_refused(server: JudgeServer, given: Any) -> None:
-    with pytest.raises(UsageError, match=r"a request is .*, expected a Request or a mapping"):
+async def test_what_is_no_iterable_of_requests_is_refused(
+    server: JudgeServer, given: Any, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
         await batchrank.rerank(given, base_url=server.url, spec=SPEC)
-    assert windows(server) == []
+    assert server.calls == []
+
+
+async def test_whatever_can_t_be_used_is_one_failed_row(server: JudgeServer) -> None:
+    def asked(text: object) -> dict[str, object]:
+        return {"query": {"qid": "x", "text": "a"}, "candidates": [{"docid": "d", "text": text}]}
+
+    given: list[Any] = ["a", b"a", 1, None, ("q", ["a"]), [ROWS[0]], {}, {"query": object()}]
+    given += [asked(b"t"), asked({1}), asked(7), ROWS[0]]
+    spec = SPEC.model_copy(update={"max_failed": 1.0})
+    *failed, last = await batchrank.rerank(given, base_url=server.url, spec=spec)
+    assert (last.qid, last.status) == ("q1", "ok")
+    assert {row.status for row in failed} == {"failed"}
+    assert [row.qid for row in failed[-3:]] == ["x", "x", "x"]
+    messages = [row.error.message for row in failed if row.error is not None]
+    assert messages[0] == "The request is 'a' (str), expected a Request or a mapping."
+    assert "can't be written as JSON: Type is not JSON serializable: bytes" in messages[8]
+    assert "The text of 'd' is 7, expected a string." in messages[10]
+
+
+@pytest.mark.parametrize("score", [float("nan"), np.float32("inf"), np.float64("nan")])
+async def test_a_score_that_is_no_number_is_null_and_told(
+    server: JudgeServer, caplog: pytest.LogCaptureFixture, score: Any
+) -> None:
+    candidates = [{**ROWS[0]["candidates"][0], "score": score}, *ROWS[0]["candidates"][1:]]
+    (row,) = await batchrank.rerank(
+        [{**ROWS[0], "candidates": candidates}], base_url=server.url, spec=SPEC
+    )
+    scores = {one.first_stage_rank: one.first_stage_score for one in row.ranking}
+    assert (scores[1], scores[2]) == (None, candidates[1]["score"])
+    assert "a score that is NaN or Infinity is no number" in caplog.text
+
+
+async def test_a_rejection_has_the_rows_that_were_paid_for(server: JudgeServer) -> None:
+    with pytest.raises(RejectedError) as raised:
+        await batchrank.rerank([*ROWS, "a"], base_url=server.url, spec=SPEC)  # type: ignore[list-item]
+    assert [row.status for row in raised.value.rows] == ["ok"] * 5 + ["failed"]
+    assert best(raised.value.rows[0]) == expected("q1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"strategy": "nope"}, "strategy must be 'segmented'"),
+        ({"strategi": "sliding"}, "strategi is no setting"),
+        ({"depth": "deep"}, "depth must be a whole number, got 'deep'"),
+        ({"degrade": True}, "degrade needs a deadline"),
+        ({"stage": [{"foo": 1}]}, "stage 1 foo is no setting"),
+        ({"engine": "ray"}, "engine ray needs one base_url"),
+        ({"backend": "ollama", "strategy": "pointwise", "answer": "likelihood"}, "Ollama can't"),
+    ],
+)
+def test_a_spec_that_can_t_be_is_a_usage_error(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=f"^{said}"):
+        JobSpec(**settings)
 
 
 async def test_a_rejection_gives_an_example(server: JudgeServer) -> None:
