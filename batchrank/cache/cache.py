@@ -42,12 +42,13 @@ class Cache:
             self._reader = AsyncRedisReader(url, namespace, password)
         self._scheme = DEFAULT_SCHEME
 
-    async def get(self, query: str, candidates: Sequence[str] | None = None) -> Found:
+    async def get(self, query: str, candidates: Sequence[str | int] | None = None) -> Found:
         """The stored order of a query's documents, limited to `candidates` where they are given.
 
-        Candidates that the entry does not have follow in the order given. Raises
-        batchrank.errors.TargetError where the cache can't be read, whatever the reason, and
-        ValueError where its keys include the candidates and none are given.
+        Candidates that the entry does not have follow in the order given; integers count as their
+        digits. Raises batchrank.errors.TargetError where the cache can't be read, whatever the
+        reason, and ValueError where the query is no text, a candidate is no docid, or the keys
+        include the candidates and none are given.
         """
         lookup = look_up(query, candidates, self._scheme)
         try:
@@ -84,7 +85,7 @@ class SyncCache:
             self._reader = RedisReader(url, namespace, password)
         self._scheme = DEFAULT_SCHEME
 
-    def get(self, query: str, candidates: Sequence[str] | None = None) -> Found:
+    def get(self, query: str, candidates: Sequence[str | int] | None = None) -> Found:
         """See `Cache.get`."""
         lookup = look_up(query, candidates, self._scheme)
         try:

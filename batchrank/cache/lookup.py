@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral
 from typing import NamedTuple
 
 from batchrank.entries import Scheme, entry_key, stored_docids
@@ -49,12 +50,15 @@ Returns the answer, and how keys are made there.
 """
 
 
-def look_up(query: str, candidates: Sequence[str] | None, scheme: Scheme) -> Lookup:
+def look_up(query: str, given: Sequence[str | int] | None, scheme: Scheme) -> Lookup:
     """Find an entry, by keys as `scheme` makes them, or else as the current generation does.
 
-    Raises ValueError where its keys include the candidates and none are given, and TargetError
-    where what is found is not what batchrank writes.
+    Raises ValueError where the query is no text, a candidate no text or integer, or none are given
+    where its keys include them, and TargetError where what is found is not what batchrank writes.
     """
+    if not isinstance(query, str):
+        raise ValueError(f"the query is {query!r:.60} ({type(query).__name__}), expected a text")
+    candidates = None if given is None else _docids(given)
     while True:
         reply = yield entry_key(query, candidates, scheme)
         if reply is None:
@@ -90,6 +94,19 @@ def ordered(stored: Sequence[str], candidates: Sequence[str] | None, generation:
     status = CacheStatus.PARTIAL if known else CacheStatus.MISS
     docids = (*known, *(docid for docid in given if docid in new))
     return Found(status, docids, generation)
+
+
+def _docids(candidates: Sequence[str | int]) -> list[str]:
+    """Docids as texts; of integers their digits, as in an input."""
+    if isinstance(candidates, str | bytes):
+        raise ValueError(f"the candidates are {candidates!r:.60}, expected a list of docids")
+    for docid in candidates:
+        if isinstance(docid, bool) or not isinstance(docid, str | Integral):
+            raise ValueError(
+                f"a candidate is {docid!r:.60} ({type(docid).__name__}), expected a docid: a text "
+                "or an integer"
+            )
+    return list(map(str, candidates))
 
 
 def _unique(docids: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,33 @@ def test_queries_that_are_not_there(nights: Nights) -> None:
         found = cache.get("tides", ["b", "a", "b"])
         assert (found.status, found.docids, found.generation) == ("miss", ("b", "a"), 1)
         assert cache.get("tides").docids == ()
+
+
+def test_integers_are_docids_and_what_is_none_is_the_callers_error(store: Path) -> None:
+    nights = Nights(store, f"sqlite:{store.parent / 'numbers.sqlite'}")
+    nights.rank({"tides": ["7", "2"]})
+    nights.published()
+    with SyncCache(nights.target) as cache:
+        mixed: list[Any] = [2, np.int64(7), "x"]
+        found = cache.get("tides", mixed)
+        assert (found.status, found.docids) == ("partial", ("7", "2", "x"))
+        assert cache.get("waves", [3, 1]).docids == ("3", "1")
+    wrong: list[tuple[Any, Any, str]] = [
+        (None, ["a"], r"the query is None \(NoneType\), expected a text"),
+        (b"tides", None, "the query is b'tides'"),
+        ("tides", "72", "the candidates are '72', expected a list of docids"),
+        *(("tides", [one], f"a candidate is {one}") for one in (None, True, 1.5)),
+    ]
+    for query, candidates, said in wrong:
+        with SyncCache(nights.target) as cache, pytest.raises(ValueError, match=said):
+            cache.get(query, candidates)
+        with pytest.raises(ValueError, match=said):
+            asyncio.run(_got(nights.target, query, candidates))
+
+
+async def _got(url: str, query: Any, candidates: Any) -> Found:
+    async with Cache(url) as cache:
+        return await cache.get(query, candidates)
 
 
 def test_a_file_can_be_shipped_while_it_is_read(nights: Nights, tmp_path: Path) -> None:
