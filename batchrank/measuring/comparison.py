@@ -225,6 +225,12 @@ def likenesses(runs: Sequence[MeasuredRun], cutoff: int) -> list[Likeness]:
 
 
 def _check_common(one: MeasuredRun, other: MeasuredRun, what: str) -> None:
+    for run in (one, other):
+        if not run.scores and run.run is not None:
+            raise UsageError(
+                f"{quoted(run.name)} holds no ranking of its own: a run that went on from it may "
+                "(`batchrank status --runs`)"
+            )
     if one.scores.keys().isdisjoint(other.scores):
         first, second = (shown(next(iter(run.scores), "none")) for run in (one, other))
         raise UsageError(

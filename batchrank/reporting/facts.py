@@ -9,6 +9,7 @@ from batchrank.measuring.comparison import Change, Evaluation
 from batchrank.measuring.nights import Spending
 from batchrank.measuring.worth import Worth
 from batchrank.results.causes import Cause
+from batchrank.store.queries import Coverage
 from batchrank.store.records import Run, Totals
 from batchrank.values import QueryStatus, Status
 
@@ -151,13 +152,17 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a report tells. `price` is None where no cost was given or the run did not end."""
+    """All that a report tells. `price` is None where no cost was given or the run did not end.
+
+    `taken_over_by` is the run that went on from this one and shows what it ranked.
+    """
 
     version: str
     store: str
     run: Run
     totals: Totals
-    lines: int
+    coverage: Coverage
+    taken_over_by: int | None
     spending: Spending
     price: Worth | None
     latency: Latency | None

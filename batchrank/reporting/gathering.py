@@ -32,7 +32,8 @@ from batchrank.reporting.repeating import repeat_command, settings_toml
 from batchrank.reporting.timing import latency, slots
 from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.spec.jobspec import Cost
-from batchrank.store.queries import bad_queries, failed_queries
+from batchrank.store.history import taken_over_by
+from batchrank.store.queries import bad_queries, coverage, failed_queries
 from batchrank.store.records import Run
 from batchrank.store.store import Store
 from batchrank.store.timing import answer_seconds
@@ -102,7 +103,8 @@ async def gather(wanted: Wanted) -> Facts:
             store=name,
             run=run,
             totals=await store.totals(run.id),
-            lines=lines,
+            coverage=await coverage(store, run.id),
+            taken_over_by=await taken_over_by(store, run),
             spending=read.spending,
             price=_price(wanted.cost, read, evaluation),
             latency=latency(seconds),

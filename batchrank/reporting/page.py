@@ -166,7 +166,7 @@ def _tiles(facts: Facts) -> list[Tile]:
         tiles.append(Tile(change.measure, signed(change.difference.change), note, kind))
     seconds = spending.seconds
     tiles += [
-        Tile("Queries ranked", f"{ranked:,}", f"of {facts.lines:,}"),
+        _ranked(facts, ranked),
         Tile(
             "On the clock",
             "–" if seconds is None else duration(seconds),
@@ -192,6 +192,15 @@ def _tiles(facts: Facts) -> list[Tile]:
         per = f"{money(facts.price.per_1000_queries)} per 1,000 queries"
         tiles.append(Tile("Cost", money(facts.price.night), per))
     return tiles
+
+
+def _ranked(facts: Facts, ranked: int) -> Tile:
+    if facts.taken_over_by is not None:
+        return Tile("Queries ranked", "–", f"they are in run {facts.taken_over_by}")
+    of = facts.coverage
+    return Tile(
+        "Queries ranked", f"{ranked:,}", f"of {'' if of.is_read else 'at least '}{of.lines:,}"
+    )
 
 
 def _short(count: int) -> str:

@@ -109,7 +109,9 @@ async def _stopped(ongoing: Ongoing, report: Report, reason: BatchrankError) -> 
         exit_code=reason.exit_code,
         reasons=[str(reason)],
         examples=list(examples),
-        coverage=await coverage(store, run.id) if isinstance(reason, StoppedError) else None,
+        coverage=replace(await coverage(store, run.id), is_read=ongoing.intake.is_read)
+        if isinstance(reason, StoppedError)
+        else None,
         model_changed=isinstance(reason, ModelChangedError),
     )
     return (

@@ -131,6 +131,19 @@ async def last_accepted(store: Store, run: Run) -> int | None:
     return None if number is None else int(number)
 
 
+async def taken_over_by(store: Store, run: Run) -> int | None:
+    """The run that went on from `run` and shows its lines now, None where none does."""
+    if run.exit not in (None, 75):
+        return None
+    rows = await store.select(
+        "SELECT min(id) FROM runs AS later WHERE job = ? AND id > ? "
+        "AND EXISTS (SELECT 1 FROM lines WHERE run = later.id) "
+        "AND NOT EXISTS (SELECT 1 FROM lines WHERE run = ?)",
+        (run.job, run.id, run.id),
+    )
+    return None if rows[0][0] is None else int(rows[0][0])
+
+
 async def pairs(
     store: Store, run: int, earlier: int
 ) -> AsyncIterator[tuple[RankedQuery, RankedQuery]]:

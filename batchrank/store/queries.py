@@ -18,30 +18,31 @@ FOUND = "lines JOIN rankings ON rankings.key = lines.ranking"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a run's input has its ranking: lines, and the sum of their weights."""
+    """How much of a run's input has its ranking: lines, and the sum of their weights.
+
+    Where the input `is_read` to its end `lines` are all of it, else there are at least so many.
+    """
 
     done: int
     lines: int
     weight_done: float
     weight: float
+    is_read: bool
 
 
 async def coverage(store: Store, run: int) -> Coverage:
     """How much of a run's lines is done; a failed line that is tried again counts as done."""
-    ((lines, weight),) = await store.select(
-        "SELECT count(*), ifnull(sum(weight), 0) FROM lines WHERE run = ?", (run,)
+    ((lines, weight, is_read),) = await store.select(
+        "SELECT count(*), ifnull(sum(weight), 0), "
+        "(SELECT lines IS NOT NULL OR ifnull(exit IN (0, 3), 0) FROM runs WHERE id = ?1) "
+        "FROM lines WHERE run = ?1",
+        (run,),
     )
     ((done, weight_done),) = await store.select(
         f"SELECT count(*), ifnull(sum(weight), 0) FROM {FOUND} WHERE run = ?",  # noqa: S608 - fixed
         (run,),
     )
-    return Coverage(done, lines, weight_done, weight)
-
-
-async def is_read(store: Store, run: int) -> bool:
-    """Whether a run's input was read to its end: if not, it may have more lines than are known."""
-    ((read,),) = await store.select("SELECT lines IS NOT NULL FROM runs WHERE id = ?", (run,))
-    return bool(read)
+    return Coverage(done, lines, weight_done, weight, bool(is_read))
 
 
 async def count_of_other_jobs(store: Store, run: Run) -> int:

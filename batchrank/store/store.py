@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import aiosqlite
@@ -188,7 +189,8 @@ class Store(Database):
             rows = await self.select(f"{sql} WHERE runs.id = ?", (number,))
         if not rows:
             what = "no run" if number is None else f"no run {number}"
-            raise UsageError(f"store {self.path} holds {what}; see `batchrank status`")
+            see = f"`batchrank status --runs --store {quote(str(self.path))}`"
+            raise UsageError(f"store {self.path} holds {what}; see {see}")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
         fresh_since, deadline, steps, shard, night = rows[0][9:]
         return Run(

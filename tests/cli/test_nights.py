@@ -75,8 +75,9 @@ def test_the_heaviest_go_first_and_what_is_left_out_goes_first_next_time(
         "lines": 10,
         "weight_done": sum(int(qid[1:]) for qid in heaviest),
         "weight": 46.0,
+        "is_read": True,
     }
-    assert f"done so far: {len(heaviest)} of 10 queries that were read, " in first.err
+    assert f"done so far: {len(heaviest)} of 10 queries, " in first.err
     assert not (shell.folder / "in.ranked.jsonl").exists()
 
     # New queries that weigh more come in; those that were left out still go before them.

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cli.conftest import rows, server, shell
+from tests.cli.conftest import rows, server, shell, source
 from tests.cli.running import Row, batchrank, gain, judge, requests, serving, written
 
-__all__ = ["rows", "server", "shell"]
+__all__ = ["rows", "server", "shell", "source"]
 
 HOSTILE = (
     "<script>document.title='taken'</script></style></title>]]>-->"

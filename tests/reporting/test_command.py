@@ -136,6 +136,56 @@ def test_a_run_that_was_killed_is_told_of(nights: Nights, tmp_path: Path) -> Non
     assert "Cost" not in text
 
 
+def test_how_much_of_the_input_there_is_is_told_as_far_as_it_is_known(
+    source: Path, shell: Shell
+) -> None:
+    def told() -> tuple[str, str]:
+        page = batchrank("report", shell.store, "-o", "-", "--run", 1)
+        assert page.code == 0, page.err
+        return shell.look("status", "--run", 1).out.decode(), page.out.decode()
+
+    def change(*statements: str) -> None:
+        with closing(sqlite3.connect(shell.store)) as store, store:
+            for statement in statements:
+                store.execute(statement)
+
+    assert shell.run(source).code == 0
+    change(
+        "UPDATE runs SET exit = 75, night = 75, lines = NULL",
+        "DELETE FROM lines WHERE position = 2",
+        "UPDATE lines SET ranking = x'00' WHERE position = 1",
+    )
+    status, page = told()
+    assert "1 of at least 2 queries: 1 ok; the input was not read to its end" in status
+    assert "of at least 2<" in page
+    assert "The input was not read to its end: figures are of 1 query that" in page
+    change("UPDATE runs SET lines = 2")
+    status, page = told()
+    assert "1 of 2 queries: 1 ok; 1 left" in status
+    assert ">of 2<" in page
+    change("UPDATE runs SET lines = NULL")
+    assert shell.run(source).code == 0
+    status, page = told()
+    assert "what it ranked is in run 2, which went on from it (--run 2)" in status
+    assert "What this run ranked is in run 2" in page
+    assert "of 0<" not in page
+    against = batchrank("report", shell.store, "-o", "-", "--against", f"{shell.store}#1")
+    assert (against.code, "holds no ranking of its own" in against.err) == (2, True)
+
+    table = shell.look("status", "--runs").out.decode().splitlines()
+    assert [line.split()[0] for line in table] == ["run", "2", "1"]
+    assert table[2].endswith("went on in run 2")
+    assert table[1].endswith(" 3")
+    two, one = shell.look("status", "--runs", "--json").json
+    assert (one["run"], one["taken_over_by"], one["exit"]) == (1, 2, 75)
+    assert (two["run"], two["done"], two["lines"], two["is_read"]) == (2, 3, 3, True)
+    both = shell.look("status", "--runs", "--run", "1")
+    assert (both.code, "leave --run out" in both.err) == (2, True)
+    absent = shell.look("status", "--run", "9").err
+    assert "holds no run 9; see `batchrank status --runs --store " in absent
+    assert str(shell.store) in absent
+
+
 def test_a_run_without_a_ranking_is_told_of(tmp_path: Path, shell: Shell) -> None:
     lines = [b"{torn", b'{"qid": "q1", "query": "one", "candidates": ["only"]}']
     source = written(tmp_path / "in.jsonl", lines)

@@ -52,7 +52,7 @@ async def test_what_the_last_run_did_not_get_to_was_left_out(store: Store) -> No
     await read(store, first, a="a1", b="b1", c="c1")
     await rank(store, first, "b", "b1", 0, 1)
     await store.end_run(first.id, 75, {})
-    assert await coverage(store, first.id) == Coverage(1, 3, 2.0, 6.0)
+    assert await coverage(store, first.id) == Coverage(1, 3, 2.0, 6.0, is_read=True)
     second = await begin(store)
     asked = [short_hash(qid) for qid in "abcx"]
     assert await left_out(store, second, asked) == {short_hash("a"), short_hash("c")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from batchrank.cli import options
+from batchrank.cli.display.runs import BY_HAND, Listed, runs_lines
 from batchrank.cli.display.summary import totals_lines, way_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
@@ -26,8 +27,9 @@ from batchrank.results.causes import Cause, failures, fallbacks
 from batchrank.results.writing import Written, write_results
 from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
+from batchrank.store.history import taken_over_by
 from batchrank.store.lock import is_locked
-from batchrank.store.queries import coverage, is_read
+from batchrank.store.queries import Coverage, coverage
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
 from batchrank.values import Tally
@@ -39,12 +41,21 @@ _ENDINGS = {3: "rejected by a gate"}
 def status(
     store: options.StoreFile = _STORE,
     number: options.RunNumber = None,
+    runs: Annotated[bool, typer.Option("--runs", help="List all runs, the latest first.")] = False,
     as_json: options.JsonFlag = False,
 ) -> None:
     """Say how far a running job is, or how the latest run ended.
 
-    Example: batchrank status --store nightly.sqlite
+    Examples:
+
+      batchrank status --store nightly.sqlite
+      batchrank status --store nightly.sqlite --runs
     """
+    if runs:
+        if number is not None:
+            raise UsageError("--runs lists all of them: leave --run out")
+        _tell_runs(store, as_json=as_json)
+        return
     if is_there(store) and is_locked(store) and (running := read_status(store)) is not None:
         if as_json:
             print_json(asdict(running))
@@ -56,38 +67,70 @@ def status(
             + (f", {duration(running.seconds_left)} left" if running.seconds_left else "")
         )
         return
-    run, totals, failed, fell_back = run_loop(_status(store, number))
-    if run.ended is None:
-        run = _as_told(run, read_status(store))
+    found = run_loop(_status(store, number))
+    if found.run.ended is None:
+        found = replace(found, run=_as_told(found.run, read_status(store)))
     if as_json:
-        queries = {str(name): count for name, count in totals.queries.items()}
-        found = {**asdict(run), "queries": queries, "windows": asdict(totals.tally)}
-        reasons = {
-            "failures": [asdict(cause) for cause in failed],
-            "fallbacks": [asdict(cause) for cause in fell_back],
-        }
-        print_json({**found, **reasons})
+        print_json(found.as_value())
         return
+    typer.echo("\n".join(_told(found)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """All that is told of a run."""
+
+    run: Run
+    totals: Totals
+    coverage: Coverage
+    taken_over_by: int | None
+    failures: list[Cause]
+    fallbacks: list[Cause]
+
+    def as_value(self) -> dict[str, object]:
+        """The same for a machine."""
+        return {
+            **asdict(self.run),
+            "queries": {str(name): count for name, count in self.totals.queries.items()},
+            "windows": asdict(self.totals.tally),
+            "coverage": asdict(self.coverage),
+            "taken_over_by": self.taken_over_by,
+            "failures": [asdict(cause) for cause in self.failures],
+            "fallbacks": [asdict(cause) for cause in self.fallbacks],
+        }
+
+
+def _tell_runs(store: Path, *, as_json: bool) -> None:
+    listed = run_loop(_runs(store))
+    if as_json:
+        print_json([one.as_value() for one in listed])
+    else:
+        typer.echo("\n".join(runs_lines(listed)))
+
+
+def _told(found: _Found) -> list[str]:
+    run = found.run
     started = datetime.fromtimestamp(run.started, UTC).astimezone()
     part = f" (shard {run.shard})" if run.shard else ""
-    typer.echo(
+    lines = [
         f"run {run.id} of {printable(run.input)}{part}, begun {started:%Y-%m-%d %H:%M:%S}: "
-        f"{_ending(run)}"
-    )
-    typer.echo(f"model {printable(run.settings['model'])}, template {run.settings['template']}")
-    for line in totals_lines(totals):
-        typer.echo(line)
-    for line in _summary_lines(run.summary) if run.summary else ():
-        typer.echo(line)
+        f"{_ending(run)}",
+        f"model {printable(run.settings['model'])}, template {run.settings['template']}",
+    ]
+    if (later := found.taken_over_by) is not None:
+        lines.append(f"what it ranked is in run {later}, which went on from it (--run {later})")
+    else:
+        lines += totals_lines(found.totals, found.coverage)
+    if run.summary:
+        lines += _summary_lines(run.summary)
     for name, step in run.steps.items():
-        typer.echo(f"{name}: {printable(step)}")
-    for what, causes in (("failed", failed), ("no ranking", fell_back)):
+        what = "published by hand" if name == BY_HAND else name
+        lines.append(f"{what}: {printable(step)}")
+    for what, causes in (("failed", found.failures), ("no ranking", found.fallbacks)):
         for cause in causes:
-            typer.echo(f"{what}, {printable(cause.reason)}: {cause.count:,}")
-            for example in cause.examples:
-                typer.echo(f"  {printable(example)}")
-    for line in _advice(totals.tally):
-        typer.echo(line)
+            lines.append(f"{what}, {printable(cause.reason)}: {cause.count:,}")
+            lines += [f"  {printable(example)}" for example in cause.examples]
+    return lines + _advice(found.totals.tally)
 
 
 def _as_told(run: Run, last: Snapshot | None) -> Run:
@@ -136,12 +179,29 @@ def _ending(run: Run) -> str:
     return f"{ranked}, but a step after it failed (exit {run.night}); the same command repeats it"
 
 
-async def _status(path: Path, number: int | None) -> tuple[Run, Totals, list[Cause], list[Cause]]:
+async def _status(path: Path, number: int | None) -> _Found:
     store = await Store.open(path)
     try:
         run = await store.run(number)
-        totals = await store.totals(run.id)
-        return run, totals, await failures(store, run), await fallbacks(store, run)
+        return _Found(
+            run,
+            await store.totals(run.id),
+            await coverage(store, run.id),
+            await taken_over_by(store, run),
+            await failures(store, run),
+            await fallbacks(store, run),
+        )
+    finally:
+        await store.close()
+
+
+async def _runs(path: Path) -> list[Listed]:
+    store = await Store.open(path)
+    try:
+        return [
+            Listed(run, await coverage(store, run.id), await taken_over_by(store, run))
+            for run in await store.runs()
+        ]
     finally:
         await store.close()
 
@@ -203,10 +263,10 @@ async def _export(
 
 async def _lacking(store: Store, run: Run) -> str | None:
     """What a run that did not get to its end lacks; None where it is whole."""
-    found, is_whole = await coverage(store, run.id), await is_read(store, run.id)
-    if is_whole and found.done == found.lines:
+    found = await coverage(store, run.id)
+    if found.is_read and found.done == found.lines:
         return None
-    unread = "" if is_whole else ", and not all of the input is in the store"
+    unread = "" if found.is_read else ", and not all of the input is in the store"
     return (
         f"run {run.id} is incomplete: {found.done:,} of its "
         f"{counted(found.lines, 'query', 'queries')} are ranked{unread}; `batchrank status` says "

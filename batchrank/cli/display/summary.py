@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from batchrank.cli.display.runs import done_of
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.planning.outlook import Outlook
 from batchrank.running.night import End
 from batchrank.running.report import Report
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.wall import told
+from batchrank.store.queries import Coverage
 from batchrank.store.records import Totals
 from batchrank.values import QueryStatus
 
@@ -59,9 +61,17 @@ def summary_lines(report: Report) -> list[str]:
         if (done := report.coverage) and done.lines:
             failed = report.totals.queries.get(QueryStatus.FAILED, 0)
             lines.append(
-                f"  done so far: {done.done:,} of {done.lines:,} queries that were read"
+                f"  done so far: {done.done:,} of "
+                + ("" if done.is_read else "at least ")
+                + counted(done.lines, "query", "queries")
                 + (f" ({failed:,} failed)" if failed else "")
-                + (f", {done.weight_done / done.weight:.0%} of the weight" if done.weight else "")
+                + (
+                    ", the input was not read to its end"
+                    if not done.is_read
+                    else f", {done.weight_done / done.weight:.0%} of the weight"
+                    if done.weight
+                    else ""
+                )
             )
         lines.append(
             "  nothing is lost: the same command goes on where this one stopped once the old model "
@@ -141,11 +151,20 @@ def _outlook_lines(outlook: Outlook) -> list[str]:
     return lines
 
 
-def totals_lines(totals: Totals) -> list[str]:
-    """Queries by status and windows by how they ended."""
+def totals_lines(totals: Totals, coverage: Coverage | None = None) -> list[str]:
+    """Queries by status, with what is left of them where that is told, and windows by their end."""
     queries = sum(totals.queries.values())
     tally = totals.tally
-    lines = [f"{counted(queries, 'query', 'queries')}: {_counts(totals.queries) or 'none'}"]
+    told = counted(queries, "query", "queries")
+    left = ""
+    if coverage is not None and not (coverage.is_read and coverage.done == coverage.lines):
+        told = f"{done_of(coverage)} {'query' if coverage.lines == 1 else 'queries'}"
+        left = (
+            f"; {coverage.lines - coverage.done:,} left"
+            if coverage.is_read
+            else "; the input was not read to its end"
+        )
+    lines = [f"{told}: {_counts(totals.queries) or 'none'}{left}"]
     if tally.windows:
         lines.append(
             f"  {counted(tally.windows, 'window')}: {tally.ok:,} ok, {tally.repaired:,} repaired, "
