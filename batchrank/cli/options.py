@@ -82,7 +82,8 @@ JobInput = Annotated[
     str | None,
     typer.Argument(
         metavar="[QUERIES]",
-        help="JSONL file, plain, .gz or .zst; - for stdin; by default the job spec's input.",
+        help="Queries with candidates: JSONL, CSV, Parquet, a TREC run or a BEIR folder, plain, "
+        ".gz or .zst; - for stdin; by default the job spec's input.",
     ),
 ]
 Day = Annotated[

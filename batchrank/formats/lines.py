@@ -65,10 +65,12 @@ def json_lines(file: Opened, *, results: bool = False) -> Iterator[RawLine]:
             yield RawLine(number, line.removesuffix(b"\r"))
 
 
-def in_blocks(lines: Iterator[RawLine], limit: int | None, name: str) -> Iterator[list[RawLine]]:
+def in_blocks(
+    lines: Iterator[RawLine], limit: int | None, name: str, expected: str = "one JSON object a line"
+) -> Iterator[list[RawLine]]:
     """Put lines in blocks of at most 256 lines or 1 MB, `limit` lines in all.
 
-    Raises UsageError where there are none.
+    Raises UsageError, which says what is `expected`, where there are none.
     """
     block: list[RawLine] = []
     size = seen = 0
@@ -82,7 +84,7 @@ def in_blocks(lines: Iterator[RawLine], limit: int | None, name: str) -> Iterato
     if block:
         yield block
     if not seen:
-        raise UsageError(f"{name} is empty: expected one JSON object a line.")
+        raise UsageError(f"{name} is empty: expected {expected}.")
 
 
 def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -11,7 +11,13 @@ import orjson
 from batchrank.errors import UsageError
 from batchrank.formats.lines import MAX_LINE, RawLine, split_lines
 from batchrank.formats.opening import Opened
-from batchrank.formats.sources.tables import AnyColumns, NumberedRow, columns_of, gathered
+from batchrank.formats.sources.tables import (
+    AnyColumns,
+    NumberedRow,
+    columns_of,
+    gathered,
+    known_columns,
+)
 
 _TEXTS = ("qid", "query", "text")
 _NUMBERS = ("score", "weight")
@@ -34,15 +40,11 @@ def separator(head: bytes) -> str:
 
 
 def separator_of_table(head: bytes) -> str | None:
-    """What separates the columns, where the first line is a header that names them."""
+    """What separates the columns, where the first line is a header: names two that are known."""
     first = head.split(b"\n", 1)[0].decode(errors="replace")
     for one in _SEPARATORS:
         names = [name.strip().strip('"') for name in first.split(one)]
-        if len(names) > 2:
-            try:
-                columns_of(names, "", results=True)
-            except UsageError:
-                continue
+        if len(names) > 2 and len(known_columns(names)) > 1:
             return one
     return None
 
@@ -70,7 +72,19 @@ def _rows(
 ) -> Iterator[NumberedRow]:
     kinds = [columns.kind(column) for column in header]
     begin = reader.line_num + 1
-    for cells in reader:
+    rows = iter(reader)
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            if reader.line_num == begin:
+                raise
+            raise UsageError(
+                f"{name}, line {begin}: the row that begins here has a quote that is not closed "
+                f"where it should be ({error} in line {reader.line_num})"
+            ) from error
+        if cells is None:
+            return
         number, begin = begin, reader.line_num + 1
         if not cells:
             continue

@@ -15,6 +15,14 @@ from batchrank.formats.sources.corpus import Texts
 from batchrank.formats.wording import quoted
 from batchrank.values import InputFormat, Shard
 
+_EXPECTED: dict[InputFormat, str] = {
+    "json": "objects in its array",
+    "csv": "a header and a row a candidate below it",
+    "tsv": "a header and a row a candidate below it",
+    "parquet": "a row a candidate, or one a query",
+}
+"""What stands in a file that is not empty; of all others a JSON object a line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -65,10 +73,10 @@ def _all_queries(
         return
     if (texts := _texts(source)) is not None:
         lines = runs.joined_lines(texts, limit, note)
-        yield from in_blocks(lines, limit, quoted(texts.run))
+        yield from in_blocks(lines, limit, quoted(texts.run), "a TREC run")
         return
     with opened(source.path) as file:
-        yield from in_blocks(_lines(source, file), limit, file.name)
+        yield from _blocks(source, file, limit)
 
 
 def _numbered(blocks: Iterator[list[bytes]], limit: int | None) -> Iterator[list[RawLine]]:
@@ -88,7 +96,7 @@ def check_readable(source: Source) -> None:
         runs.check(texts)
         return
     with opened(source.path) as file:
-        next(in_blocks(_lines(source, file), 1, file.name))
+        next(_blocks(source, file, 1))
 
 
 def files_of(source: Source) -> dict[str, Path]:
@@ -134,8 +142,13 @@ def _texts(source: Source) -> Texts | None:
     return None
 
 
-def _lines(source: Source, file: Opened) -> Iterator[RawLine]:
+def _blocks(source: Source, file: Opened, limit: int | None) -> Iterator[list[RawLine]]:
     form = source.form or _told(file)
+    lines = _lines(source, file, form)
+    return in_blocks(lines, limit, file.name, _EXPECTED.get(form, "one JSON object a line"))
+
+
+def _lines(source: Source, file: Opened, form: InputFormat) -> Iterator[RawLine]:
     if form != "parquet" or not parquet.is_parquet(file.head):
         check_text(file)
     match form:

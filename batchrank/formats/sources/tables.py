@@ -138,6 +138,12 @@ class ResultColumns:
 AnyColumns = Columns | ResultColumns
 
 
+def known_columns(names: Sequence[str]) -> set[str]:
+    """The columns of requests that names stand for."""
+    given = {name.strip().lower() for name in names}
+    return {what for what, synonyms in _NAMES.items() if not given.isdisjoint(synonyms)}
+
+
 def columns_of(names: Sequence[str], where: str, *, results: bool) -> AnyColumns:
     """The columns of a table of requests, or of results where they are welcome; UsageError."""
     if not set(names) >= _RESULT:

@@ -69,17 +69,22 @@ def test_what_is_wrong_with_a_query_is_a_failed_line(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("qid,query,docid,text\n1,a,b\n", "in.csv', line 2: 3 columns, the header has 4"),
-        ('qid,query,docid,text\n1,a,b,"c\n', "in.csv', line 2: unexpected end"),
+        (
+            'qid,query,docid,text\n1,a,b,"c\n2,b,c,d\n',
+            "in.csv', line 2: .*quote that is not closed",
+        ),
         ('qid,query,docid,text\n1,a,b,"c"d\n', "in.csv', line 2: "),
         ("qid,query,docid,qid,text\n", "has a column twice: 'qid'$"),
         ("qid,docid,text\n", r"has no column query \(query or query_text\)"),
-        ("qid,query,docid,text\n", "is empty"),
+        ("qid,query,docid,text\n", "is empty: expected a header and a row a candidate below it"),
     ],
 )
 def test_a_table_that_can_t_be_used_is_refused(tmp_path: Path, text: str, said: str) -> None:
     source = table(tmp_path, text)
     with pytest.raises(UsageError, match=said):
         lines_of(Source(source.path, "csv"))
+    with pytest.raises(UsageError, match=said):
+        lines_of(source)
 
 
 def test_bytes_that_are_no_utf_8_name_their_line(tmp_path: Path) -> None:
