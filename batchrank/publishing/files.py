@@ -143,22 +143,24 @@ class FileTarget:
     def _generation(self, path: Path) -> Generation | None:
         if not path.exists():
             return None
+        names = ("identity", "scheme", "source", "generation")
         try:
             header = self._form.header(path)
+            if wrong := [name for name in names if not isinstance(header.get(name), str)]:
+                raise ValueError(f"what it says of them has no {wrong[0]}")
             scheme = Scheme.parse(header["scheme"])
             number = int(header["generation"])
-            named = Header(header["identity"], scheme, header["source"])
-        except (ValueError, KeyError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise UsageError(
                 f"{quoted(path)} holds no cache entries ({error}): move it away, or choose another"
             ) from error
-        return Generation(number, named)
+        return Generation(number, Header(header["identity"], scheme, header["source"]))
 
     def _write(self, entries: Iterable[Entry]) -> int:
         assert self._writer is not None
         new = []
         for entry in entries:
-            key = bytes.fromhex(entry.key.replace(":", ""))
+            key = _packed(entry.key)
             if key not in self._keys:
                 self._keys.add(key)
                 new.append(entry)
@@ -170,13 +172,26 @@ class FileTarget:
             return Coverage(0, 0)
         now = self._now()
         found = Coverage(0, 0)
-        for chunk in self._form.entries(self._path):
+        for chunk in self._stored():
             live = [entry for entry in chunk if entry.expires is None or entry.expires > now]
             if copy:
                 self._write(live)
-            covered = sum(bytes.fromhex(entry.key.replace(":", "")) in self._keys for entry in live)
+            covered = sum(_packed(entry.key) in self._keys for entry in live)
             found += Coverage(len(live), covered)
         return found
+
+    def _stored(self) -> Iterator[list[Entry]]:
+        """The entries of the current file; UsageError where it is damaged."""
+        try:
+            for chunk in self._form.entries(self._path):
+                for entry in chunk:
+                    _see_that_it_is_one(entry)
+                yield chunk
+        except (ValueError, OSError) as error:
+            raise UsageError(
+                f"{self.name} is damaged ({error}), so that nothing can be carried over from it: "
+                "go back to the generation before (--rollback), or move it away; then publish again"
+            ) from error
 
     def _switch(self) -> None:
         assert self._file is not None
@@ -214,6 +229,18 @@ class FileTarget:
 
     def _older(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def _packed(key: str) -> bytes:
+    return bytes.fromhex(key.replace(":", ""))
+
+
+def _see_that_it_is_one(entry: Entry) -> None:
+    """Raise ValueError where a file has something else in place of an entry."""
+    is_time = isinstance(entry.expires, float | int) and not isinstance(entry.expires, bool)
+    if not isinstance(entry.key, str) or not (is_time or entry.expires is None):
+        raise ValueError(f"an entry has the key {entry.key!r} and ends at {entry.expires!r}")
+    _packed(entry.key)
 
 
 @contextmanager

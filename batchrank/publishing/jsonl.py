@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import orjson
 
 from batchrank.entries import FORMAT
 from batchrank.formats.atomic import AtomicFile
-from batchrank.formats.lines import read_lines
+from batchrank.formats.lines import RawLine, read_lines
 from batchrank.publishing.target import Entry
 
 _MARK = "batchrank-cache"
@@ -41,10 +42,13 @@ class Jsonl:
         return JsonlWriter(file, header)
 
     def header(self, path: Path) -> dict[str, str]:
-        """See `Format`."""
+        """See `Format`; raises ValueError too where the last line of a file that is not packed was
+        cut, which a glance at its end tells."""
         for lines in read_lines(str(path), 1):
             found = orjson.loads(lines[0].data)
             if isinstance(found, dict) and found.get(_MARK) == FORMAT:
+                if not _ends_well(path):
+                    raise ValueError("its last line was cut")
                 return found
         raise ValueError("its first line does not say so")
 
@@ -52,12 +56,27 @@ class Jsonl:
         """See `Format`."""
         is_first = True
         for lines in read_lines(str(path)):
-            rows = [orjson.loads(line.data) for line in lines]
-            yield [
-                Entry(row["key"], orjson.dumps(row["value"]), row["expires"])
-                for row in (rows[1:] if is_first else rows)
-            ]
+            yield [_entry(line) for line in (lines[1:] if is_first else lines)]
             is_first = False
+
+
+def _entry(line: RawLine) -> Entry:
+    try:
+        row = orjson.loads(line.data)
+        if not isinstance(row["value"], dict):
+            raise TypeError("its value is no object")
+        return Entry(row["key"], orjson.dumps(row["value"]), row["expires"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"line {line.number} is no entry: {error!r}") from error
+
+
+def _ends_well(path: Path) -> bool:
+    """Whether a file ends behind a line, or is packed, which is seen as it is read."""
+    with path.open("rb") as file:
+        if file.read(1) != b"{":
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
 
 
 def _line(entry: Entry) -> bytes:

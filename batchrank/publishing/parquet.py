@@ -102,6 +102,8 @@ class Parquet:
     def entries(self, path: Path) -> Iterator[list[Entry]]:
         """See `Format`."""
         with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(_SCHEMA):
+                raise ValueError("its columns are not those of cache entries")
             for batch in file.iter_batches(_GROUP):
                 yield [
                     Entry(

@@ -111,11 +111,20 @@ def another_programs_key(job: Path, redis: RedisServer) -> str:
     return "the key theirs:current there is another program's"
 
 
+def a_file_that_was_cut(job: Path, redis: RedisServer) -> str:
+    publishing(job, "jsonl:cache.jsonl")
+    assert run(job).code == 0
+    cache = job.with_name("cache.jsonl")
+    cache.write_bytes(cache.read_bytes()[:-9])
+    return "its last line was cut"
+
+
 @pytest.mark.parametrize(
     "make",
     [
         *(wrong_password, no_password, no_such_database, a_replica, a_user_who_may_not),
         *(keys_made_in_another_way, another_programs_file, another_programs_key),
+        a_file_that_was_cut,
     ],
 )
 @pytest.mark.parametrize("command", ["run", "doctor"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -252,6 +254,107 @@ def test_a_file_of_something_else_is_not_touched(files: Nights, content: bytes) 
         return
     assert ended.code == 2
     assert path.read_bytes() == content
+
+
+def torn(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def without_its_last_line_end(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def with_other_bytes_inside(data: bytes) -> bytes:
+    at = len(data) // 3
+    return data[:at] + b"\xff" * 100 + data[at + 100 :]
+
+
+def header_with(**fields: object) -> Callable[[bytes], bytes]:
+    def damage(data: bytes) -> bytes:
+        first, rest = data.split(b"\n", 1)
+        header = {**json.loads(first), **fields}
+        kept = {name: value for name, value in header.items() if value is not None}
+        return json.dumps(kept).encode() + b"\n" + rest
+
+    return damage
+
+
+def last_line(line: bytes) -> Callable[[bytes], bytes]:
+    return lambda data: data + line + b"\n"
+
+
+IN_ITS_LINES = (
+    *(torn, without_its_last_line_end, with_other_bytes_inside),
+    *(header_with(scheme=5), header_with(scheme="new"), header_with(generation=None)),
+    *(header_with(generation="x"), header_with(identity=[]), header_with(source={})),
+    *map(last_line, (b"[]", b"5", b"{}", b"{", b"\xff", b"null")),
+    last_line(b'{"key":5,"expires":null,"value":{}}'),
+    last_line(b'{"key":"xyz","expires":null,"value":{}}'),
+    last_line(b'{"key":"00","expires":"soon","value":{}}'),
+    last_line(b'{"key":"00","expires":true,"value":{}}'),
+    last_line(b'{"key":"00","expires":null,"value":[]}'),
+    last_line(b'{"key":"00","expires":null}'),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        *(("jsonl:cache.jsonl", damage) for damage in IN_ITS_LINES),
+        *(
+            (f"{kind}:cache{ending}", damage)
+            for kind, ending in (("jsonl", ".gz"), ("jsonl", ".zst"), ("parquet", ""))
+            for damage in (torn, with_other_bytes_inside)
+        ),
+        ("sqlite:cache", torn),
+    ],
+)
+def test_a_target_that_was_damaged_is_told_and_left(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nights = Nights(store, kind)
+    nights.rank({f"{n}": [f"d{n}"] for n in range(300)})
+    nights.published()
+    path = tmp_path / kind.partition(":")[2]
+    path.write_bytes(damaged := damage(path.read_bytes()))
+    nights.rank({"new": ["d2"]})
+    refused = nights.publish()
+    assert refused.code == (1 if kind.startswith("sqlite") else 2), refused.err
+    assert refused.err.count("\n") == 1
+    assert path.name in refused.err
+    assert path.read_bytes() == damaged
+    assert [file.name for file in tmp_path.iterdir() if "partial" in file.name] == []
+
+
+@pytest.mark.parametrize("scheme", ["", "new", "nfkc+docs"])
+def test_a_table_with_another_way_of_making_keys_is_told(
+    store: Path, tmp_path: Path, scheme: str
+) -> None:
+    nights = Nights(store, f"sqlite:{tmp_path / 'cache'}")
+    nights.rank({"a": ["d1"]})
+    nights.published()
+    with closing(sqlite3.connect(tmp_path / "cache")) as db, db:
+        db.execute("UPDATE generations SET scheme = ?", (scheme,))
+    refused = nights.publish()
+    assert refused.code == 2
+    assert f"is not known here ({scheme!r})" in refused.err
+
+
+def test_a_rollback_leaves_a_damaged_file_behind(store: Path, tmp_path: Path) -> None:
+    nights = Nights(store, f"jsonl:{tmp_path / 'cache'}")
+    for docid in ("d1", "d2"):
+        nights.rank({"a": [docid]})
+        nights.published()
+    (tmp_path / "cache").write_bytes(b'{"torn')
+    assert nights.publish().code == 2
+    assert nights.roll_back().code == 0
+    nights.published()
+    assert nights.docids() == {key("a"): ["d2"]}
 
 
 def test_json_lines_are_packed_by_name_and_carried_from_there(store: Path, tmp_path: Path) -> None:
