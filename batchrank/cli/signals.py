@@ -20,6 +20,10 @@ class Stoppable(Protocol):
     def is_stopping(self) -> bool:
         """Whether `stop` was called."""
 
+    @property
+    def awaited(self) -> str | None:
+        """What is waited for where it is stopped now, None for nothing."""
+
     def stop(self, reason: BatchrankError) -> None:
         """Send nothing more and end for `reason`."""
 
@@ -39,5 +43,6 @@ def _on_signal(work: Stoppable, talk: Talk, number: signal.Signals) -> None:
     if work.is_stopping:
         work.abort()
         return
-    talk.say(f"{number.name}: stopping, calls in flight are waited for; once more stops at once")
+    waits = "" if work.awaited is None else f", {work.awaited} waited for"
+    talk.say(f"{number.name}: stopping{waits}; once more stops at once")
     work.stop(StoppedError(f"{number.name} received"))

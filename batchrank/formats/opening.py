@@ -22,6 +22,8 @@ from batchrank.formats.wording import quoted
 _CHUNK = 256 * 1024
 _HEAD = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
+_SUMMARY = ".summary.json"
+"""Stands beside a result, which is not what a missing input was meant to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ def _nearest(path: Path) -> str:
         names = [file.name for file in path.parent.iterdir()]
     except OSError:
         return f", and nor does its folder {quoted(path.parent)}."
-    near = difflib.get_close_matches(path.name, names, n=1)
+    own = {name.removesuffix(_SUMMARY) for name in names if name.endswith(_SUMMARY)}
+    given = [name for name in names if name.removesuffix(_SUMMARY) not in own]
+    near = difflib.get_close_matches(path.name, given, n=1)
     return f"; did you mean {quoted(path.parent / near[0])}?" if near else "."
 
 

@@ -92,6 +92,11 @@ class Trials:
         """Whether `stop` was called."""
         return self._reason is not None
 
+    @property
+    def awaited(self) -> str | None:
+        """See `Runner`."""
+        return None if self._runner is None else self._runner.awaited
+
     def stop(self, reason: BatchrankError) -> None:
         """End the job that runs as `Runner.stop` does, and begin no other."""
         self._reason = reason

@@ -24,11 +24,13 @@ from batchrank.serving.backoff import delay_of
 from batchrank.spec.complaints import as_keys
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
-from batchrank.store.published import SAME_NIGHT_SECONDS, first_alike
 from batchrank.store.store import Store
 
 FAILED = "failed: "
 """How a step is remembered that is to be done again begins so."""
+NOT_BEGUN = "not begun: "
+"""How one is that a stop came before."""
+UNDONE = (FAILED, NOT_BEGUN)
 PATIENCE_SECONDS = 300.0
 """How long a target that is not there is waited for: a server that restarts costs no night."""
 
@@ -99,6 +101,13 @@ class AfterTheRun:
         """Whether `stop` was called."""
         return self._stopping.reason is not None
 
+    @property
+    def awaited(self) -> str | None:
+        """What `stop` waits for: a page is written to its end."""
+        if self._publication is not None:
+            return self._publication.awaited
+        return "the step that is on is"
+
     def stop(self, reason: BatchrankError) -> None:
         """End the step that is on as soon as it can go on later, and begin no other."""
         self._stopping.stop(reason)
@@ -126,10 +135,11 @@ class AfterTheRun:
         self._progress.state, self._progress.step = STEPS[name], ""
         exit_code = 0
         try:
-            if self._stopping.reason is not None:
-                raise self._stopping.reason
-            self._task = asyncio.create_task(work())
-            told = await self._task
+            if (stopped := self._stopping.reason) is not None:
+                exit_code, told = stopped.exit_code, f"{NOT_BEGUN}{stopped}"
+            else:
+                self._task = asyncio.create_task(work())
+                told = await self._task
         except BatchrankError as error:
             exit_code, told = (
                 error.exit_code,
@@ -155,14 +165,12 @@ class AfterTheRun:
                 await store.close()
 
     async def _published(self, wanted: PublishSpec) -> str:
-        # The same night begun again has another number; what was published of it, or begun to be,
-        # is that of its first run.
-        number = await _first_of_the_night(self._spec, self._report.run.id)
-        making = publication_of(self._spec.store, number, wanted, self._tick)
+        making = publication_of(self._spec.store, self._report.run.id, wanted, self._tick)
         async with making as publication:
             self._publication = publication
             ended = await self._patiently(publication)
             name = publication.target.name
+        self._publication = None
         if ended.repeated:
             return f"generation {ended.generation} of {name} was current already"
         return (
@@ -196,12 +204,3 @@ class AfterTheRun:
         spec = self._spec
         wanted = Wanted(spec.store, self._report.run.id, spec.gate_qrels, cost=spec.cost)
         return f"{displayable(page)}, {await write_report(wanted, page):,} bytes"
-
-
-async def _first_of_the_night(spec: JobSpec, number: int) -> int:
-    store = await Store.open(spec.store)
-    try:
-        run = await store.run(number)
-        return await first_alike(store, run, run.started - SAME_NIGHT_SECONDS)
-    finally:
-        await store.close()

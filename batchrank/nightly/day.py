@@ -6,7 +6,7 @@ import asyncio
 
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
-from batchrank.nightly.after import FAILED, steps_of
+from batchrank.nightly.after import FAILED, UNDONE, steps_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
 from batchrank.store.published import SAME_NIGHT_SECONDS
@@ -30,7 +30,7 @@ def _is_ended(spec: JobSpec, run: Run) -> bool:
     if run.exit == RejectedError.exit_code:
         return True
     steps = [run.steps.get(name, FAILED) for name in steps_of(spec)]
-    return run.exit == 0 and not any(told.startswith(FAILED) for told in steps)
+    return run.exit == 0 and not any(told.startswith(UNDONE) for told in steps)
 
 
 async def _is_unfinished(spec: JobSpec, now: float) -> bool:

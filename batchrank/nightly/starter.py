@@ -11,6 +11,7 @@ from batchrank.formats.toml import write_toml
 from batchrank.formats.wording import counted, displayable
 from batchrank.nightly.survey import Survey, at_share
 from batchrank.results.filenames import default_output
+from batchrank.spec.dating import literal
 from batchrank.spec.jobspec import JobSpec
 
 _NO_RERANKER = ("embed", "whisper", "bge-", "nomic", "minilm")
@@ -55,11 +56,14 @@ def _files(source: Source, name: str, seen: Survey) -> Iterator[str]:
     if seen.unusable:
         lines = counted(seen.unusable, "line")
         yield f"# {lines} at the beginning can't be used: `batchrank check` says which and why."
-    yield _line("input", source.path)
+    yield _line("input", literal(source.path))
     belonging = {"corpus": source.corpus, "topics": source.topics, "run_file": source.run_file}
-    yield from (_line(key, path) for key, path in belonging.items() if path is not None)
-    yield _line("output", default_output(source.path, "jsonl"))
-    yield (_line("store", f"{name}.sqlite") + "  # of all nights: what makes equal queries free")
+    yield from (_line(key, literal(path)) for key, path in belonging.items() if path is not None)
+    yield _line("output", literal(default_output(source.path, "jsonl")))
+    yield (
+        _line("store", literal(f"{name}.sqlite"))
+        + "  # of all nights: what makes equal queries free"
+    )
 
 
 def _model(servers: Sequence[Found]) -> Iterator[str]:
@@ -115,9 +119,9 @@ def _depth(seen: Survey) -> Iterator[str]:
 
 def _afterwards(name: str) -> Iterator[str]:
     yield _rule("After the ranking, once no gate is against it: docs/publishing.md, docs/report.md")
-    yield _comment("publish", {"target": f"sqlite:{name}-cache.sqlite", "ttl": "7d"})
+    yield _comment("publish", {"target": f"sqlite:{literal(name)}-cache.sqlite", "ttl": "7d"})
     yield "# Where the rankings are looked up; or redis://127.0.0.1:6379/0 (needs redis-py)."
-    yield _comment("report", f"{name}-{{date}}.html") + "  # a page about the run"
+    yield _comment("report", f"{literal(name)}-{{date}}.html") + "  # a page about the run"
 
 
 def _comment(key: str, value: object) -> str:

@@ -114,6 +114,11 @@ class Publication:
         """Whether `stop` was called."""
         return self._stop is not None
 
+    @property
+    def awaited(self) -> str | None:
+        """What `stop` waits for."""
+        return "the batch on its way is"
+
     def stop(self, reason: BatchrankError) -> None:
         """End for `reason` after the batch that is on its way."""
         self._stop = reason

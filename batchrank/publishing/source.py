@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 
 import orjson
 import zstandard
@@ -17,7 +19,9 @@ from batchrank.publishing.target import Header
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.packing import unpack_brief
 from batchrank.store.published import (
+    SAME_NIGHT_SECONDS,
     count_rankings,
+    first_alike,
     job_key_of,
     packed_rankings,
     read_by_mapping,
@@ -65,9 +69,16 @@ class Source:
         run: Run,
         spec: PublishSpec,
     ) -> Source:
-        """What `run` has. Raises RejectedError where no gate passed it and `spec` wants one."""
+        """What `run` has, as that of its night's first run where it only repeats that.
+
+        Raises RejectedError where no gate passed it and `spec` wants one.
+        """
         if not spec.ungated:
-            _see_that_gates_passed(run)
+            _see_that_gates_passed(run, store.path)
+        # The same night begun again has another number; what was published of it, or begun to be,
+        # is that of its first run.
+        first = await first_alike(store, run, run.started - SAME_NIGHT_SECONDS)
+        run = await store.run(first)
         await read_by_mapping(store)
         return cls(
             store,
@@ -144,14 +155,14 @@ class Source:
         return entries
 
 
-def _see_that_gates_passed(run: Run) -> None:
+def _see_that_gates_passed(run: Run, store: Path) -> None:
     """Refuse a run that was rejected, or ended without a judgement."""
     if run.exit == 0 or (run.summary or {}).get("publishable"):
         return
     if run.exit is None:
         how = "did not end: run the same job again"
     elif run.exit == RejectedError.exit_code:
-        how = "was rejected by a gate: see `batchrank status`"
+        how = f"was rejected by a gate: see `batchrank status --store {quote(str(store))}`"
     else:
         how = f"ended early (exit {run.exit}): run the same job again"
     raise RejectedError(f"run {run.id} {how}, or publish it all the same with --ungated")

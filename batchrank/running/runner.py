@@ -84,6 +84,11 @@ class Runner:
         return self._stopping.reason is not None
 
     @property
+    def awaited(self) -> str | None:
+        """What `stop` waits for, None while nothing can have been sent."""
+        return None if self._open is None else "calls in flight are"
+
+    @property
     def why_stopped(self) -> BatchrankError | None:
         """What ended the run early, None while nothing did."""
         return self._stopping.reason

@@ -10,10 +10,12 @@ from pathlib import Path
 from batchrank.errors import UsageError
 
 PLACEHOLDER = "{date}"
-_LIKE_ONE = re.compile(r"\{\w+\}")
+_MEANT = re.compile(r"\{\{|\}\}|\{\w+\}")
+"""What does not stand for itself: a brace is written twice, as in Python's `str.format`."""
 DATED = ("input", "corpus", "topics", "run_file", "output", "store", "report", "target")
 """The keys in whose values `{date}` stands for the day; the last is one of `[publish]`."""
 
+_BRACES = {"{{": "{", "}}": "}"}
 _OTHER_FILES = ("gate_qrels", "model_path", "metrics_textfile")
 
 
@@ -25,10 +27,13 @@ def check_placeholders(values: Mapping[str, object], where: str) -> None:
     publish = values.get("publish")
     named = {**values, "target": publish.get("target") if isinstance(publish, Mapping) else None}
     for name in (*DATED, *_OTHER_FILES):
-        found = _LIKE_ONE.findall(str(named.get(name, "")))
+        found = [one for one in _MEANT.findall(str(named.get(name, ""))) if one not in _BRACES]
         known = PLACEHOLDER if name in DATED else ""
         if unknown := [one for one in found if one != known]:
-            remedy = f"{PLACEHOLDER}, the day of the night, is the only placeholder"
+            remedy = (
+                f"{PLACEHOLDER}, the day of the night, is the only placeholder; a brace that "
+                "stands for itself is written twice"
+            )
             if unknown[0] == PLACEHOLDER:
                 remedy = f"it is filled in only in {', '.join(DATED)}"
             raise UsageError(f"{where}: {name} has {unknown[0]} in it: {remedy}")
@@ -36,15 +41,27 @@ def check_placeholders(values: Mapping[str, object], where: str) -> None:
 
 def dated(values: Mapping[str, object], day: date) -> dict[str, object]:
     """The same values with the day, as 2026-11-30, for each `{date}` in a file's name."""
-    return {
-        name: _dated(value, day) if name in (*DATED, "publish") else value
-        for name, value in values.items()
-    }
+    return _filled(values, {PLACEHOLDER: day.isoformat()})
 
 
-def _dated(value: object, day: date) -> object:
-    if isinstance(value, Mapping):
-        return dated(value, day)
-    if isinstance(value, str | Path) and PLACEHOLDER in str(value):
-        return str(value).replace(PLACEHOLDER, day.isoformat())
-    return value
+def read_names(values: Mapping[str, object], day: date) -> dict[str, object]:
+    """As `dated`, for the values of a job spec: there a brace is written twice."""
+    return _filled(values, {PLACEHOLDER: day.isoformat(), **_BRACES})
+
+
+def literal(name: str | Path) -> str:
+    """A file's name as a job spec has it, so that no part of it is a placeholder."""
+    return re.sub(r"[{}]", lambda brace: brace[0] * 2, str(name))
+
+
+def _filled(values: Mapping[str, object], meant: Mapping[str, str]) -> dict[str, object]:
+    return {key: _read(key, value, meant) for key, value in values.items()}
+
+
+def _read(key: str, value: object, meant: Mapping[str, str]) -> object:
+    if key == "publish" and isinstance(value, Mapping):
+        return _filled(value, meant)
+    if key not in (*DATED, *_OTHER_FILES) or not isinstance(value, str | Path):
+        return value
+    known = {one: meant[one] for one in meant if key in DATED or one in _BRACES}
+    return _MEANT.sub(lambda one: known.get(one[0], one[0]), str(value))

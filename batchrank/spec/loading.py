@@ -13,7 +13,7 @@ from batchrank.errors import UsageError
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.template import NO_TEMPLATE, Template
 from batchrank.spec.complaints import Given, complaint, unreadable_text
-from batchrank.spec.dating import check_placeholders, dated
+from batchrank.spec.dating import check_placeholders, dated, read_names
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.stagespec import USED
@@ -50,8 +50,8 @@ def load_spec(path: Path | None, flags: Mapping[str, object], day: date | None =
     if flags.get("base_url"):
         values.pop("endpoint", None)
     given = {name: value for name, value in flags.items() if value is not None}
-    today = datetime.now(UTC).astimezone().date()
-    spec = make_spec(dated(values | given, day or today), given, where)
+    night = day or datetime.now(UTC).astimezone().date()
+    spec = make_spec(read_names(values, night) | dated(given, night), given, where)
     if (unused := _unused(spec, given)) is not None:
         raise UsageError(unused)
     return spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.cli.running import (
     written,
 )
 
+TODAY = datetime.now(UTC).date()
 LOOK = "batchrank.cli.commands.start.look"
 
 
@@ -66,6 +68,29 @@ def test_what_it_writes_runs_as_it_is(
         ran = batchrank("run", "--job", job)
     assert ran.code == 0, ran.err
     assert len(rows_of((tmp_path / "in.ranked.jsonl").read_bytes())) == len(rows)
+
+
+@pytest.mark.usefixtures("no_server")
+@pytest.mark.parametrize("name", ["x{1}", "{date}", "a{{b", "}", "{{{1}}}", "o d $d"])
+def test_names_of_files_are_meant_as_they_are(
+    tmp_path: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source, job = written(tmp_path / f"{name}.jsonl", rows), Path(f"{name}.toml")
+    ended = made(source, job)
+    assert ended.code == 0, ended.err
+    said = ended.out.decode().splitlines()[-1].removeprefix("next: ")
+    assert shlex.split(said) == ["batchrank", "doctor", "--job", str(job)]
+    spec = load_spec(job, {}, TODAY)
+    assert (spec.input, spec.store) == (str(source), Path(f"{name}.sqlite"))
+    assert spec.output == str(tmp_path / f"{name}.ranked.jsonl")
+    job.write_text(re.sub("^# (?=publish|report)", "", job.read_text(), flags=re.MULTILINE))
+    whole = load_spec(job, {}, TODAY)
+    assert whole.publish is not None
+    assert whole.publish.target == f"sqlite:{name}-cache.sqlite"
+    assert whole.report == f"{name}-{TODAY}.html"
+    # A name on the command line is no template.
+    assert load_spec(job, {"input": "y{{1}}.jsonl"}, TODAY).input == "y{{1}}.jsonl"
 
 
 def test_servers_of_this_machine_are_looked_for(

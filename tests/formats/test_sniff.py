@@ -111,6 +111,9 @@ def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text(LINE)
     assert "did you mean" in refusal(tmp_path / "querys.jsonl")
     assert refusal(tmp_path / "zzz.tsv").endswith("does not exist.")
+    for result in ("ranked-2026-11-30.jsonl", "ranked-2026-11-30.jsonl.summary.json"):
+        (tmp_path / result).write_bytes(b"{}")
+    assert "did you mean" not in refusal(tmp_path / "ranked-2026-11-29.jsonl")
     assert "nor does its folder" in refusal(tmp_path / "nowhere" / "queries.jsonl")
 
 

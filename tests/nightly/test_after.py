@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from batchrank.publishing.publication import Publication, Published
 from scripts.judge import JudgeServer
 from tests.cli.running import Result, Row, batchrank, judge, requests, serving, windows, written
 from tests.publishing.reading import docids_at
@@ -82,6 +86,47 @@ def test_what_was_ranked_is_published(job: Path) -> None:
     assert page.read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_night_that_is_repeated_publishes_nothing_anew_by_either_command(
+    job: Path, kind: str
+) -> None:
+    """So that `--rollback` still reaches the night before."""
+    job.write_text(job.read_text().replace('target = "sqlite:', f'target = "{kind}:'))
+    place = target(job).replace("sqlite:", f"{kind}:", 1)
+    assert run(job).code == 0
+    before = docids_at(place)
+    for _ in range(2):
+        again = batchrank("publish", job.parent / "night.sqlite", place)
+        assert b"generation 1 is current already; nothing was written" in again.out
+        assert "was current already" in run(job).err
+    assert docids_at(place) == before
+    assert batchrank("publish", place, "--rollback").code == 2
+
+
+def test_a_stop_while_publishing_says_what_was_not_begun(
+    job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Publication.run
+
+    async def stopped(self: Publication) -> Published:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not self.is_stopping:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        return await real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "run", stopped)
+        ended = run(job)
+    assert ended.code == 75, ended.err
+    assert "SIGINT: stopping, the batch on its way is waited for; once more" in ended.err
+    assert "publish: failed: SIGINT received; readers keep what they have" in ended.err
+    assert "report: not begun: SIGINT received" in ended.err
+    again = run(job)
+    assert again.code == 0, again.err
+    assert "report: " in again.err
+    assert "not begun" not in status(job)
+
+
 def test_a_failed_publication_is_told_and_done_by_the_same_command(
     job: Path, server: JudgeServer
 ) -> None:
@@ -93,7 +138,7 @@ def test_a_failed_publication_is_told_and_done_by_the_same_command(
     assert "publish: failed: 0 of 2 keys" in failed.err
     assert "publish: failed: " in status(job)
     assert "ranked after" in status(job)
-    assert "a step after it failed (exit 3)" in status(job)
+    assert "a step after it was refused (exit 3), as the same command would be again" in status(job)
     told = told_by_metrics(job)
     assert re.search(rf"^batchrank_exit_code\{{.*\}} {failed.code}.0$", told, re.MULTILINE)
     assert "\nbatchrank_last_success_timestamp_seconds{" not in told

@@ -17,7 +17,7 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
-from batchrank.errors import UsageError
+from batchrank.errors import RejectedError, UsageError
 from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
 from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
@@ -175,6 +175,11 @@ def _ending(run: Run) -> str:
         return (
             f"{ranked}, then killed before the steps after the run had ended; the same command "
             "goes on"
+        )
+    if run.night == RejectedError.exit_code:
+        return (
+            f"{ranked}, but a step after it was refused (exit {run.night}), as the same command "
+            "would be again with these settings"
         )
     return f"{ranked}, but a step after it failed (exit {run.night}); the same command repeats it"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -68,7 +69,7 @@ def init(
         f"{printable(str(output))}: {counted(seen.queries, 'query', 'queries')} looked at, "
         f"{_named(servers)}"
     )
-    typer.echo(f"next: batchrank doctor --job {printable(str(output))}")
+    typer.echo(f"next: batchrank doctor --job {shlex.quote(printable(str(output)))}")
 
 
 def _places(base_url: str | None) -> tuple[Place, ...]:
