@@ -12,6 +12,7 @@
     ├── NoServerError              exit 4, no usable model server at the start
     │   └── UnfitServerError       exit 4, one that is there can't do what this job asks of it
     ├── StoppedError               exit 75, stopped early and resumable
+    │   ├── LostServerError        exit 4, every model server went away in mid-run; resumable too
     │   ├── BudgetSpentError       exit 75, one call more than was allowed would be needed
     │   └── DeadlineError          exit 75, the time of the night is up
     ├── RejectedError              exit 3, stopped because going on was of no use
@@ -133,6 +134,13 @@ class StoppedError(BatchrankError):
     exit_code = 75
     rows: Sequence[Any] = ()
     """Of `batchrank.rerank`: the first rows of the ranking, as far as they were done."""
+
+
+class LostServerError(StoppedError):
+    """No model server is left in the midst of a job, which goes on once one is back."""
+
+    # As at the start: to a scheduler 75 may mean that the time was up, and all is well.
+    exit_code = NoServerError.exit_code
 
 
 class ModelChangedError(StoppedError):

@@ -75,7 +75,7 @@ def try_on(
     except StoppedError as error:
         if store.parent == sample.folder:
             raise
-        raise StoppedError(f"{error}; the same command goes on where this one stopped") from error
+        raise type(error)(f"{error}; the same command goes on where this one stopped") from error
 
 
 def check_result(

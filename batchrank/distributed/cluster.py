@@ -16,8 +16,8 @@ from batchrank.distributed.relay import Hello, Relay, Source, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import (
     BatchrankError,
+    LostServerError,
     NoServerError,
-    StoppedError,
     UnavailableError,
     UsageError,
 )
@@ -207,11 +207,11 @@ class Cluster:
     def _alive(self) -> dict[str, str]:
         """The nodes by their number, and a name for each."""
         if not self._ray.is_initialized():
-            raise StoppedError("the connection to the Ray cluster is lost")
+            raise LostServerError("the connection to the Ray cluster is lost")
         try:
             nodes = self._ray.nodes()
         except (self._ray.exceptions.RayError, *_LOST) as error:
-            raise StoppedError(
+            raise LostServerError(
                 f"the connection to the Ray cluster is lost: {_said(error)}"
             ) from error
         return {

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from batchrank.errors import BatchrankError, RejectedError, StoppedError
+from batchrank.errors import BatchrankError, LostServerError, RejectedError, StoppedError
 from batchrank.formats.rows import Row
 from batchrank.formats.sources.source import Source
 from batchrank.library.feed import Feed
@@ -160,6 +160,8 @@ def _raise_for(report: Report) -> None:
         said += f" (for example {report.examples[0]})"
     if report.exit_code == RejectedError.exit_code:
         raise RejectedError(said)
+    if report.exit_code == LostServerError.exit_code:
+        raise LostServerError(said)
     if report.exit_code:
         raise StoppedError(said)
 

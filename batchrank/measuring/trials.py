@@ -8,9 +8,9 @@ from pathlib import Path
 
 from batchrank.errors import (
     BatchrankError,
+    LostServerError,
     NoServerError,
     RejectedError,
-    StoppedError,
     UnfitServerError,
 )
 from batchrank.formats.sources.source import Source
@@ -142,7 +142,7 @@ class Trials:
         except UnfitServerError:
             raise
         except NoServerError as error:
-            raise (StoppedError(str(error)) if self.calls else error) from error
+            raise (LostServerError(str(error)) if self.calls else error) from error
         self.calls += report.progress.spent.calls
         if (reason := runner.why_stopped) is not None and not isinstance(reason, RejectedError):
             raise reason

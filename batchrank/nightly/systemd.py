@@ -10,8 +10,9 @@ from batchrank.errors import UsageError
 from batchrank.formats.wording import quoted
 from batchrank.spec.jobspec import JobSpec
 
-_AGAIN_SECONDS = 300
-"""Long enough for a model server to be restarted, or a full disk to be seen to."""
+_AGAIN_SECONDS = 60
+_TRIES = 240
+"""Four hours of starts that fail at once: longer than any server takes to come back by itself."""
 _STOP_SECONDS = 60
 """More than the 25 s for which a clean stop waits for calls in flight."""
 _LONGEST_NAME = 255
@@ -60,6 +61,7 @@ def systemd_units(spec: JobSpec, job: Path, folder: Path, program: Sequence[str]
             command=command,
             short_nights=_SHORT_NIGHTS if _may_be_short(spec) else _NO_SHORT_NIGHTS,
             again=_AGAIN_SECONDS,
+            tries=_TRIES,
             stop=_STOP_SECONDS,
         ),
         timer=_TIMER.format(job=_escaped(str(job)), at=at),
@@ -104,7 +106,8 @@ After=network-online.target
 # Name a unit of your own here that tells somebody:
 # OnFailure=tell-somebody@%n.service
 StartLimitIntervalSec=12h
-StartLimitBurst=20
+# So many starts that fail, a minute or more apart; then the night has failed.
+StartLimitBurst={tries}
 
 [Service]
 Type=oneshot
@@ -113,11 +116,12 @@ ExecStart={command}
 # Keys of model servers, as NAME=value lines; the file may be missing.
 EnvironmentFile=-/etc/batchrank/environment
 {short_nights}
-# After a kill, a crash or a full disk the same command goes on where it stopped. A wrong setting
-# (2), a gate (3) or a server that can't do the job (4) would end the same way again.
+# After a kill, a crash or a full disk the same command goes on where it stopped, and so it does
+# once a model server is there (again) that was not (4). A wrong setting (2) or a gate (3) would end
+# the same way again.
 Restart=on-failure
 RestartSec={again}
-RestartPreventExitStatus=2 3 4
+RestartPreventExitStatus=2 3
 # On a stop only batchrank is told: it finishes the calls in flight, also of a model it started.
 KillMode=mixed
 TimeoutStopSec={stop}

@@ -35,6 +35,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 _ENDINGS = {
     0: ("complete", "good"),
     3: ("rejected by a gate", "bad"),
+    4: ("stopped: no model server", "bad"),
     75: ("stopped early", "warn"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchrank.clock import Clock
-from batchrank.errors import ServerError, StoppedError
+from batchrank.errors import LostServerError, ServerError
 
 
 class Outage:
@@ -46,8 +46,8 @@ class Outage:
         return None if self._since is None else f"waiting for a server ({self._complaint})"
 
     @property
-    def surrender(self) -> StoppedError:
+    def surrender(self) -> LostServerError:
         """Why nothing more is sent once it has lasted too long."""
-        return StoppedError(
+        return LostServerError(
             f"no model server answered for {self._longest:g} s, the last said: {self._complaint}"
         )

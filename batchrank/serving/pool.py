@@ -13,6 +13,7 @@ from batchrank.clock import Clock
 from batchrank.errors import (
     BatchrankError,
     FatalServerError,
+    LostServerError,
     OverloadedError,
     ServerError,
     StoppedError,
@@ -39,7 +40,7 @@ class Pool:
     """Answers calls from one of several endpoints; `trial` proves that one of them is back.
 
     A server that fails is left alone and probed until it is back; while none answers, calls wait.
-    `wait_for_server` seconds later they, and all that come, raise StoppedError.
+    `wait_for_server` seconds later they, and all that come, raise LostServerError.
     """
 
     def __init__(
@@ -249,7 +250,8 @@ class Pool:
             return
         endpoint.is_lost = True
         if all(one.is_lost for one in self._endpoints):
-            self.stop(StoppedError(f"the model server can't go on: {naming(endpoint.url, error)}"))
+            said = f"the model server can't go on: {naming(endpoint.url, error)}"
+            self.stop(LostServerError(said))
         else:
             self._say(f"warning: {endpoint.url} can't be used and is left out: {error}")
             self._note_down(error)

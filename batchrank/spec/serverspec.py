@@ -53,7 +53,9 @@ class ServerSpec(BaseModel):
         description="Seconds from its first call on, after which a query is given up.",
     )
     wait_for_server: str = Field(
-        default="15m", description="How long to wait while no server answers: 15m, 1h, 90s."
+        default="15m",
+        description="How long to wait for servers that are gone in mid-run, or load their model at "
+        "the start: 15m, 1h, 90s. One that refuses connections at the start is not waited for.",
     )
     concurrency: Whole | None = Field(
         default=None, ge=1, le=100_000, description="Calls in flight."

@@ -13,7 +13,7 @@ import aiosqlite
 import orjson
 
 from batchrank.calls import Answer, Usage
-from batchrank.errors import UsageError
+from batchrank.errors import LostServerError, StoppedError, UsageError
 from batchrank.keys import short_hash
 from batchrank.store.batcher import Batcher
 from batchrank.store.connection import connect, store_errors
@@ -24,6 +24,8 @@ from batchrank.values import QueryStatus, RankedQuery, Tally
 
 _CHUNK = 500
 """Rows of one fetch."""
+_STOPPED = (StoppedError.exit_code, LostServerError.exit_code)
+"""How a run exits that was stopped and goes on."""
 
 
 class Store(Database):
@@ -127,9 +129,9 @@ class Store(Database):
         self._run = number
         await self.write(
             "DELETE FROM lines WHERE run IN "
-            "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit = 75)) AND run IS NOT "
-            "(SELECT max(id) FROM runs WHERE job = ? AND lines IS NOT NULL)",
-            (job, job),
+            "(SELECT id FROM runs WHERE job = ? AND (exit IS NULL OR exit IN (?, ?))) "
+            "AND run IS NOT (SELECT max(id) FROM runs WHERE job = ? AND lines IS NOT NULL)",
+            (job, *_STOPPED, job),
         )
         await self.write(
             "INSERT INTO runs (id, job, input, output, started, deadline, shard) "
@@ -152,9 +154,9 @@ class Store(Database):
     async def is_interrupted(self, key: bytes) -> bool:
         """Whether the latest run of the job with this key was stopped or killed before its end."""
         rows = await self.select(
-            "SELECT exit IS NULL OR exit = 75 FROM runs WHERE job = "
+            "SELECT exit IS NULL OR exit IN (?, ?) FROM runs WHERE job = "
             "(SELECT id FROM jobs WHERE key = ?) ORDER BY id DESC LIMIT 1",
-            (key,),
+            (*_STOPPED, key),
         )
         return bool(rows and rows[0][0])
 

@@ -279,7 +279,7 @@ def test_a_server_that_can_not_serve_any_more_is_never_a_setting_that_is_not_pos
     monkeypatch.setattr(Runner, "run", run_then_leave)
     with servers:
         result = batchrank(command, source, *flags, "--base-url", first.url)
-        assert (result.code, result.out) == (75, b""), result.err
+        assert (result.code, result.out) == (4, b""), result.err
         assert "the same command goes on where this one stopped" in result.err
         assert number == 2
         assert not Path("tuned.toml").exists()

@@ -14,6 +14,7 @@ import pytest
 from batchrank.errors import (
     BadResponseError,
     ContextOverflowError,
+    LostServerError,
     ModelChangedError,
     RefusedError,
     ServerError,
@@ -73,7 +74,7 @@ async def test_while_no_server_answers_calls_wait_and_then_stop() -> None:
             waits.append(str(acting.pool.waits))
 
         watcher = asyncio.create_task(watch())
-        with pytest.raises(StoppedError, match="no model server answered for 900 s"):
+        with pytest.raises(LostServerError, match="no model server answered for 900 s"):
             await ask(acting)
         await watcher
         assert "Internal server error" in waits[0]
@@ -212,7 +213,7 @@ async def test_a_model_that_is_gone_ends_the_job_or_its_server_alone() -> None:
     gone = Reply({"error": "model 'm' not found"}, 404)
     async with Actor(lambda _: gone) as bad, Actor() as good:
         async with pooled(bad.url) as acting:
-            with pytest.raises(StoppedError, match=r"can't go on.*not found"):
+            with pytest.raises(LostServerError, match=r"can't go on.*not found"):
                 await ask(acting)
         bad.bodies.clear()
         async with pooled(bad.url, good.url, concurrency=2) as acting:
@@ -352,16 +353,16 @@ CASES: dict[str, tuple[type[Exception], int]] = {
     "server-002": (ContextOverflowError, 1),
     "server-004": (ContextOverflowError, 1),
     "server-006": (ContextOverflowError, 1),
-    "server-017": (StoppedError, MAX_ATTEMPTS),
-    "server-018": (StoppedError, MAX_ATTEMPTS),
-    "server-021": (StoppedError, 1),
-    "server-025": (StoppedError, MAX_ATTEMPTS),
-    "server-032": (StoppedError, MAX_ATTEMPTS),
-    "server-033": (StoppedError, MAX_ATTEMPTS),
-    "server-034": (StoppedError, MAX_ATTEMPTS),
-    "server-037": (StoppedError, MAX_ATTEMPTS),
-    "server-038": (StoppedError, 1),
-    "server-039": (StoppedError, 1),
+    "server-017": (LostServerError, MAX_ATTEMPTS),
+    "server-018": (LostServerError, MAX_ATTEMPTS),
+    "server-021": (LostServerError, 1),
+    "server-025": (LostServerError, MAX_ATTEMPTS),
+    "server-032": (LostServerError, MAX_ATTEMPTS),
+    "server-033": (LostServerError, MAX_ATTEMPTS),
+    "server-034": (LostServerError, MAX_ATTEMPTS),
+    "server-037": (LostServerError, MAX_ATTEMPTS),
+    "server-038": (LostServerError, 1),
+    "server-039": (LostServerError, 1),
 }
 
 

@@ -74,7 +74,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("code", "raised"),
-    [(1, AirflowError), (2, FailError), (3, FailError), (4, FailError), (75, SkipError)],
+    [(1, AirflowError), (2, FailError), (3, FailError), (4, AirflowError), (75, SkipError)],
 )
 def test_exit_codes_are_understood(
     night: Callable[[], None], monkeypatch: pytest.MonkeyPatch, code: int, raised: type[Exception]

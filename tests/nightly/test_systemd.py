@@ -22,7 +22,7 @@ from batchrank.spec.loading import load_spec
 from tests.cli.running import Result, batchrank
 from tests.conftest import ROOT, missing
 
-NEVER_AGAIN = {str(kind.exit_code) for kind in (UsageError, RejectedError, NoServerError)}
+NEVER_AGAIN = {str(kind.exit_code) for kind in (UsageError, RejectedError)}
 
 
 @pytest.fixture
@@ -142,6 +142,10 @@ def test_exit_codes_are_understood(job: Path, setting: str, accepted: list[str])
     assert values(service, "Restart") == ["on-failure"]
     (never,) = values(service, "RestartPreventExitStatus")
     assert set(never.split()) == NEVER_AGAIN
+    assert str(NoServerError.exit_code) not in accepted
+    # A server that is away for an hour costs no night; starts for ever would begin the next.
+    (tries,), (seconds,) = values(service, "StartLimitBurst"), values(service, "RestartSec")
+    assert 1 <= int(tries) * int(seconds) / 3600 <= 8
 
 
 def test_the_units_in_jobs_are_what_is_printed() -> None:

@@ -110,7 +110,7 @@ def test_the_indexed_job_ranks_every_shard(
 def test_the_indexed_job_gives_up_only_what_no_other_try_mends(job: Any) -> None:
     (rule,) = job["podFailurePolicy"]["rules"]
     assert rule["action"] == "FailIndex"
-    assert rule["onExitCodes"]["values"] == [2, 3, 4]
+    assert rule["onExitCodes"]["values"] == [2, 3]
     (container,) = job["template"]["spec"]["containers"]
     assert rule["onExitCodes"]["containerName"] == container["name"]
     mounted = {one["name"] for one in container["volumeMounts"]}
@@ -127,7 +127,9 @@ def test_the_array_ranks_every_shard(desk: Path, night: Night, sample_server: Ju
     assert joined(desk, night, sample_server) == expected(desk, night)
 
 
-@pytest.mark.parametrize(("code", "again"), [(75, True), (0, False), (1, False), (3, False)])
+@pytest.mark.parametrize(
+    ("code", "again"), [(75, True), (4, True), (0, False), (1, False), (3, False)]
+)
 def test_a_task_that_was_stopped_early_goes_into_the_queue_again(
     code: int, again: bool, tmp_path: Path
 ) -> None:

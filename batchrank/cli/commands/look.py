@@ -35,7 +35,8 @@ from batchrank.store.store import Store
 from batchrank.values import Tally
 
 _STORE = Path("batchrank.sqlite")
-_ENDINGS = {3: "rejected by a gate"}
+_ENDINGS = {3: "rejected by a gate", 4: "stopped, no model server"}
+_GOES_ON = "; the same command goes on"
 
 
 def status(
@@ -167,8 +168,9 @@ def _ending(run: Run) -> str:
     # Measured, since the difference of two times on the wall may be anything.
     took = duration((run.summary or {}).get("seconds", 0.0))
     if run.night == run.exit:
-        told = {**_ENDINGS, 0: "complete", 75: "stopped early; the same command goes on"}
-        return f"{told.get(run.exit or 0, 'failed')} (exit {run.exit}) after {took}"
+        told = {**_ENDINGS, 0: "complete", 75: "stopped early"}
+        goes_on = _GOES_ON if run.exit in (4, 75) else ""
+        return f"{told.get(run.exit or 0, 'failed')}{goes_on} (exit {run.exit}) after {took}"
     told = {**_ENDINGS, 0: "ranked", 75: "stopped early"}
     ranked = f"{told.get(run.exit or 0, 'failed')} after {took}"
     if run.night is None:

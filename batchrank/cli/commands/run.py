@@ -126,7 +126,7 @@ def run(
       batchrank run --job nightly.toml --date 2026-11-30
 
     Exit codes: 0 complete, 1 failed (nothing lost), 2 usage or input, 3 beyond a quality gate,
-    4 no usable model server, 75 stopped early and resumable.
+    4 no usable model server (any more; resumable), 75 stopped early and resumable.
     """
     flags = {name: value for name, value in locals().items() if name in JobSpec.model_fields}
     spec = tonight(job, {**flags, "input": queries, "format": format_}, date)

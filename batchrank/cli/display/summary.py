@@ -56,7 +56,7 @@ def summary_lines(report: Report) -> list[str]:
             lines.append(f"  the result is kept aside in {report.output}")
         else:
             lines.append("  nothing is written; see `batchrank inspect QID` or `batchrank export`")
-    elif report.exit_code == 75:
+    elif report.exit_code in (4, 75):
         lines += [f"  stopped: {printable(reason)}" for reason in report.reasons]
         if (done := report.coverage) and done.lines:
             failed = report.totals.queries.get(QueryStatus.FAILED, 0)
