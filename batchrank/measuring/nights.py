@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from batchrank.errors import RejectedError
 from batchrank.store.published import SAME_NIGHT_SECONDS, first_alike
 from batchrank.store.records import Run
-from batchrank.store.spending import Calls, read_calls
+from batchrank.store.spending import Calls, count_gone, read_calls
 from batchrank.store.store import Store
 
 _RESULTS = (0, RejectedError.exit_code)
@@ -22,7 +22,8 @@ class Spending:
 
     Its night is what led to its rankings: see `night_of`. `seconds` is the time on the clock over
     those runs that ended (`killed` did not), None where the run itself did not. Of those before it
-    `interrupted` came to no result, `repeated` to the same one.
+    `interrupted` came to no result, `repeated` to the same one. `gone` answers behind its rankings
+    were asked anew by a later run (`--fresh`): what they took is in neither.
     """
 
     paid: Calls
@@ -31,6 +32,7 @@ class Spending:
     interrupted: int
     killed: int
     repeated: int = 0
+    gone: int = 0
 
 
 async def night_of(store: Store, run: Run) -> list[Run]:
@@ -62,7 +64,7 @@ def went_on_from(run: Run, runs: Iterable[Run], first: int) -> list[Run]:
     return night
 
 
-async def spending_of(path: Path, night: Sequence[Run], answers: Iterable[int]) -> Spending:
+async def spending_of(path: Path, night: Sequence[Run], answers: Set[int]) -> Spending:
     """What a night took whose rankings rest on these answers. Raises StoreError."""
     run, *before = night
     paid, kept = await read_calls(path, (one.id for one in night), answers)
@@ -75,6 +77,7 @@ async def spending_of(path: Path, night: Sequence[Run], answers: Iterable[int]) 
         interrupted=len(before) - repeated,
         killed=len(night) - len(ended),
         repeated=repeated,
+        gone=await count_gone(path, answers - {0}),
     )
 
 

@@ -14,6 +14,9 @@ from batchrank.strategies.base import Round, drive
 from batchrank.strategies.delta import building_on
 from batchrank.values import Permutation, RankedQuery, Window
 
+_GONE = "its answer is no longer in the store"
+_BUILT_ON_GONE = "what it was asked is not known: an answer before it is no longer in the store"
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
@@ -29,6 +32,11 @@ class Replayed:
     answer: Answer | None
     fault: str | None
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is not known any more how it ended: its answer was asked anew (`--fresh`)."""
+        return self.fault in (_GONE, _BUILT_ON_GONE)
+
 
 async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) -> list[Replayed]:
     """The windows of `ranked` in the order of its strategy; `settings` are those of its job."""
@@ -39,10 +47,11 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
     readers = [READERS[stage["answer"]] for stage in settings["stages"]]
 
     async def ask(asked: Round, number: int) -> list[Permutation]:
+        is_known = not any(window.is_gone for window in windows)
         for window in asked:
             place, stored = next(numbers)
             reader = readers[window.stage]
-            answer = answers.get(stored)
+            answer = answers.get(stored) if is_known else None
             if answer is not None:
                 outcome = reader.read(window, answer)
                 if place in ranked.again:
@@ -50,7 +59,7 @@ async def replay(ranked: RankedQuery, settings: dict[str, Any], store: Store) ->
                 fault = None
             else:
                 # An answer that was asked anew for another ranking is no longer there.
-                fault = next(faults) if stored == 0 else "its answer is no longer in the store"
+                fault = next(faults) if stored == 0 else _GONE if is_known else _BUILT_ON_GONE
                 outcome = unanswered(window, "no answer")
             windows.append(Replayed(number, window, outcome, reader.wanted(window), answer, fault))
         return [replayed.permutation for replayed in windows[-len(asked) :]]

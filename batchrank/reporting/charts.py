@@ -20,6 +20,8 @@ NARROW = 326
 _BAR = 0.78
 _STEPS = (1, 2, 5, 10)
 _MOST_ROWS = 60
+_LINE = 14
+"""From one line of text to the next, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,22 @@ def latency_chart(found: Latency) -> Chart:
 
     def draw(axes: Axes) -> None:
         axes.stairs(found.counts, edges, fill=True, color=COLOURS["accent"])
-        for share, value in (("median", found.median), ("99%", found.p99)):
+        # One beside its line, the other a line of text below: they may be at the same place.
+        for row, (share, value) in enumerate((("median", found.median), ("99%", found.p99))):
             if value <= edges[-1]:
                 axes.axvline(value, color=COLOURS["ink"], linewidth=1, linestyle=(0, (3, 2)))
+                is_right = value > edges[-1] * 0.6
                 axes.annotate(
                     share,
                     (value, 1.0),
                     xycoords=("data", "axes fraction"),
-                    xytext=(-4, 0) if value > edges[-1] * 0.6 else (4, 0),
+                    xytext=(-4 if is_right else 4, -row * _LINE),
                     textcoords="offset points",
-                    ha="right" if value > edges[-1] * 0.6 else "left",
+                    ha="right" if is_right else "left",
                     va="top",
                 )
         axes.set_xlim(0, edges[-1])
-        axes.set_ylim(0, max(found.counts) * 1.22)
+        axes.set_ylim(0, max(found.counts) * 1.4)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} s"))
         _count_axis(axes)

@@ -81,7 +81,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A window as it was shown and answered; `said` is the raw answer or what came instead."""
+    """A window as it was shown and answered; `said` is the raw answer or what came instead.
+
+    `is_gone`: how it ended is not known any more.
+    """
 
     number: int
     round: int
@@ -90,6 +93,7 @@ class Asked:
     shown: tuple[str, ...]
     named: tuple[str, ...]
     said: str
+    is_gone: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,4 +135,5 @@ def _asked(number: int, window: Replayed) -> Asked:
         shown=tuple(cut(docid, _DOCID) for docid in window.window.shown),
         named=tuple(cut(docid, _DOCID) for docid in made.order[: made.named]),
         said=cut(said, _SAID),
+        is_gone=window.is_gone,
     )

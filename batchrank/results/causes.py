@@ -85,7 +85,7 @@ async def fallbacks(store: Store, run: Run) -> list[Cause]:
     causes: dict[str, Cause] = {}
     for _, ranked in await bad_queries(store, run.id, _LOOKED_AT):
         for number, asked in enumerate(await replay(ranked, run.settings, store), 1):
-            if asked.permutation.status in (Status.OK, Status.REPAIRED):
+            if asked.is_gone or asked.permutation.status in (Status.OK, Status.REPAIRED):
                 continue
             reason = f"{asked.permutation.status} ({', '.join(asked.permutation.notes)})"
             said = asked.answer.text if asked.answer else asked.fault or ""

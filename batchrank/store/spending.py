@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,21 @@ class Calls:
     number: int = 0
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+
+
+async def count_gone(path: Path, answers: Collection[int]) -> int:
+    """How many of `answers` (numbers) are no longer there, asked anew. Raises StoreError."""
+    numbers = orjson.dumps(list(answers)).decode()
+    connection = await connect(path, create=False)
+    try:
+        with store_errors(path):
+            ((kept,),) = await connection.execute_fetchall(
+                "SELECT count(*) FROM answers WHERE id IN (SELECT value FROM json_each(?))",
+                (numbers,),
+            )
+    finally:
+        await connection.close()
+    return len(answers) - int(kept)
 
 
 async def read_calls(

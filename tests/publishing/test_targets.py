@@ -69,6 +69,11 @@ def test_what_was_not_ranked_tonight_is_carried_over(nights: Nights) -> None:
     }
 
 
+def told(nights: Nights) -> str:
+    """What `status` says of the latest run."""
+    return batchrank("status", "--store", nights.store).out.decode()
+
+
 def test_replace_drops_it_and_coverage_refuses(nights: Nights) -> None:
     nights.rank({"a": ["d1"], "b": ["d3"]})
     nights.published()
@@ -76,9 +81,16 @@ def test_replace_drops_it_and_coverage_refuses(nights: Nights) -> None:
     before = nights.docids()
     refused = nights.publish("--replace")
     assert refused.code == 3
+    assert "published by hand: " in told(nights)
+    assert ": failed: 1 of 2 keys" in told(nights)
     assert "1 of 2 keys that are current (50.0%) would stay" in refused.err
     assert nights.docids() == before
     nights.published("--replace", "--min-coverage", "0.5")
+    ended = told(nights)
+    assert "is current: 1 entry, 1 from this run" in ended
+    assert "failed" not in ended
+    nights.publish("--dry-run")
+    assert told(nights) == ended
     assert nights.docids() == {key("a"): ["d2"]}
 
 

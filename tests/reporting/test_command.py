@@ -7,13 +7,14 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from batchrank.measuring.runs import read_run
 from batchrank.reporting import Wanted, write_report
 from tests.cli.conftest import Shell
-from tests.cli.running import batchrank, written
+from tests.cli.running import Row, batchrank, judge, serving, written
 from tests.reporting.conftest import Nights
 
 
@@ -184,6 +185,32 @@ def test_how_much_of_the_input_there_is_is_told_as_far_as_it_is_known(
     absent = shell.look("status", "--run", "9").err
     assert "holds no run 9; see `batchrank status --runs --store " in absent
     assert str(shell.store) in absent
+
+
+def test_what_a_fresh_run_asked_anew_is_not_known_of_the_run_before(
+    tmp_path: Path, rows: list[Row]
+) -> None:
+    source, store = written(tmp_path / "in.jsonl", rows), tmp_path / "store.sqlite"
+    grades = "".join(f"{row['query']['qid']} 0 {row['candidates'][0]['docid']} 1\n" for row in rows)
+    (tmp_path / "qrels").write_text(grades)
+    prose: dict[str, Any] = {"malformed_rate": 0.4, "malformed": ("prose",), "sound_trials": True}
+    with serving(judge(rows, constraints=frozenset(), **prose)) as server:
+        command = ("run", source, "--store", store, "--base-url", server.url, "--window-size", "6")
+        assert batchrank(*command, "--max-fallback", "1", "--no-re-ask").code == 0
+        before = batchrank("status", "--store", store).out.decode()
+        assert "no ranking, fallback" in before
+        assert batchrank(*command, "--max-fallback", "1", "--no-re-ask", "--fresh").code == 0
+    status = batchrank("status", "--store", store, "--run", 1).out.decode()
+    assert "no ranking, " not in status
+    page = batchrank("report", store, "-o", "-", "--run", 1).out.decode()
+    assert "9 answers behind these rankings were asked anew" in page
+    assert "error (no answer)" not in page
+    assert "not known any more" in page
+    ended = batchrank("eval", f"{store}#1", "--qrels", tmp_path / "qrels")
+    assert "9 answers behind the ranking, asked anew" in ended.out.decode()
+    for run, gone in ((1, 9), (2, 0)):
+        found = batchrank("eval", f"{store}#{run}", "--qrels", tmp_path / "qrels", "--json").json
+        assert found["spending"]["gone"] == gone
 
 
 def test_a_run_without_a_ranking_is_told_of(tmp_path: Path, shell: Shell) -> None:

@@ -7,11 +7,13 @@ from array import array
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.reporting.charts import latency_chart
 from batchrank.reporting.facts import BANDS, TOP
 from batchrank.reporting.movement import EvenSample, Moved
 from batchrank.reporting.repeating import repeat_command, settings_toml
@@ -94,6 +96,20 @@ def test_every_call_is_in_a_bin(seconds: list[float]) -> None:
 
 def test_no_call_takes_no_time() -> None:
     assert latency(array("d")) is None
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.001, 0.01, 1.0])
+def test_the_names_of_two_times_stand_apart(spread: float) -> None:
+    found = latency(array("d", [0.2] * 90 + [0.2 + spread] * 10))
+    assert found is not None
+    drawn = latency_chart(found)
+    for svg in (drawn.wide, drawn.narrow):
+        heights = {
+            text.text: float(text.attrib["y"])
+            for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+            if text.text in ("median", "99%")
+        }
+        assert abs(heights["median"] - heights["99%"]) >= 12
 
 
 RUN = Run(2, 1, {}, "log of today.jsonl", "out.jsonl", 1000.0, 1400.0, 0, None)

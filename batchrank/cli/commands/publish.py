@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,13 @@ import typer
 
 from batchrank.cli import options
 from batchrank.cli.display.published import as_value, ending_lines, outlook_lines
+from batchrank.cli.display.runs import BY_HAND
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
-from batchrank.errors import TargetError, UsageError
+from batchrank.errors import BatchrankError, TargetError, UsageError
 from batchrank.formats.holdings import Holding
 from batchrank.formats.wording import printable
 from batchrank.publishing.making import publication_of, target_of
@@ -26,6 +28,7 @@ from batchrank.spec.loading import make_publish_spec
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.store.connection import is_there
 from batchrank.store.lock import store_lock
+from batchrank.store.store import Store
 
 _WHAT = "What is published"
 _KEYS = "Keys"
@@ -151,4 +154,25 @@ async def _publish(
         if dry:
             return await publication.outlook()
         stop_on_signals(publication, talk)
-        return await publication.run()
+        where = publication.target.name
+        run = await _keep(store, number, f"{where}: begun, and not ended or killed")
+        try:
+            ended = await publication.run()
+        except BatchrankError as error:
+            await _keep(store, run, f"{where}: failed: {error}")
+            raise
+        await _keep(store, run, f"{where}: {ending_lines(ended, time.monotonic() - started)[0]}")
+        return ended
+
+
+async def _keep(path: Path, number: int | None, told: str) -> int | None:
+    """Let `status` tell of it; a store that takes no more is not worth what was published."""
+    with suppress(BatchrankError):
+        store = await Store.open(path)
+        try:
+            run = await store.run(number)
+            await store.end_step(run.id, BY_HAND, told)
+            return run.id
+        finally:
+            await store.close()
+    return number

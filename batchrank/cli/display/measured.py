@@ -129,6 +129,12 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
     if spending.seconds is not None:
         took = f"took {duration(spending.seconds)}, {spending.seconds / queries:.2f} s a query"
         lines += sentence(f"{took} on the clock{_interruptions(spending)}")
+    if gone := spending.gone:
+        answers = counted(gone, "answer")
+        lines += sentence(
+            f"{answers} behind the ranking, asked anew by a later run (--fresh), are gone: what "
+            "they took is not known any more"
+        )
     if worth is not None:
         per_point = (
             "" if worth.per_point is None else f", {money(worth.per_point)} per +0.01 {YARDSTICK}"
