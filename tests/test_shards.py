@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchrank.backends.discovery import Found, Place, look
 from batchrank.errors import UsageError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.sharding import of_shard
@@ -197,7 +198,55 @@ def test_a_joined_store_can_be_looked_at_before_any_run(night: Night) -> None:
     seen = batchrank("inspect", "q2", "--store", night.joined, "--json")
     assert seen.code == 0, seen.err
     told = batchrank("status", "--store", night.joined).out.decode()
-    assert "joined from 2 shards and not judged" in told
+    assert "joined from 2 shards, not judged yet" in told
+    assert "`batchrank run` on the whole input goes on with it" in told
+    assert not any(word in told for word in ("killed", "stopped early"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_run_that_names_no_server_has_the_one_of_the_joined_store_or_refuses(
+    night: Night, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    stores = night.shards(2)
+    night.merge(stores if whole else stores[:1])
+    same = ("run", night.source, "--store", night.joined, *SMALL)
+    seen = batchrank(*same, "--dry-run", "--json")
+    assert (seen.json["known"] > len(ROWS)) == whole
+    assert seen.json["known"] > 0
+    with serving(judge(ROWS, model="another")) as other:
+        place = Place("a judge", other.url)
+
+        async def found() -> tuple[Found, ...]:
+            return await look((place,))
+
+        monkeypatch.setattr("batchrank.serving.connection.discover", found)
+        ended = batchrank(*same)
+        asked = len(windows(other))
+        named = batchrank(*same, "--base-url", other.url)
+    assert asked == 0
+    assert named.code == 0
+    told = "of this input by judge; this is another job (it differs in identity, model)"
+    assert told in named.err
+    if whole:
+        assert ended.code == 0, ended.err
+    else:
+        assert ended.code == 4
+        assert "serves another" in ended.err
+        assert "--base-url" in ended.err
+
+
+def test_merging_leaves_the_stores_as_they_were(night: Night) -> None:
+    def state() -> dict[str, bytes]:
+        return {
+            path.name: path.read_bytes()
+            for path in night.folder.iterdir()
+            if path != night.joined and not path.name.endswith(".lock")
+        }
+
+    stores = night.shards(2)
+    before = state()
+    assert night.merge(stores).code == 0
+    assert state() == before
 
 
 def test_every_window_of_joined_rankings_can_be_replayed(night: Night) -> None:

@@ -17,6 +17,7 @@ from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
 from batchrank.cli.streams import fill_descriptors
+from batchrank.ending import leave
 from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
 from batchrank.formats.wording import one_line, quoted
@@ -105,7 +106,7 @@ def run_app() -> None:
         code = _INTERRUPTED  # between two steps of Typer's
     if code == _INTERRUPTED:
         code = _failed("interrupted", StoppedError.exit_code)
-    sys.exit(code)
+    leave(code or 0)
 
 
 def _os_failed(error: OSError) -> str:

@@ -15,7 +15,7 @@ import orjson
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, listed, quoted
-from batchrank.keeping.parts import Part, check_parts, parts_of, read_only
+from batchrank.keeping.parts import Part, check_parts, existing, parts_of
 from batchrank.results.filenames import NO_FILE
 from batchrank.store.connection import store_errors
 from batchrank.store.packing import pack, unpack
@@ -80,10 +80,10 @@ def _write(stores: Sequence[Path], parts: Sequence[Part], scratch: Path) -> Join
     with store_errors(scratch), closing(_opened(scratch)) as joined:
         for number, store in enumerate(stores):
             own = [part for part in parts if part.store == store]
-            joined.execute("ATTACH ? AS part", (read_only(store),))
+            joined.execute("ATTACH ? AS part", (existing(store),))
             joined.execute("BEGIN")
             offset = _add_answers(joined, own[0].fresh_since, number)
-            with closing(sqlite3.connect(read_only(store), uri=True)) as source:
+            with closing(sqlite3.connect(existing(store), uri=True)) as source:
                 _add_rankings(joined, source, offset)
             _add_models_and_lines(joined, own)
             joined.execute("COMMIT")
@@ -107,8 +107,8 @@ def _write(stores: Sequence[Path], parts: Sequence[Part], scratch: Path) -> Join
 def _opened(scratch: Path) -> sqlite3.Connection:
     joined = sqlite3.connect(scratch, isolation_level=None, uri=True)
     # If this process dies the file is thrown away: nothing of it has to be durable until its end.
-    joined.execute("PRAGMA journal_mode = OFF")
-    joined.execute("PRAGMA synchronous = OFF")
+    joined.execute("PRAGMA main.journal_mode = OFF")
+    joined.execute("PRAGMA main.synchronous = OFF")
     joined.execute("CREATE TEMP TABLE met (old INTEGER PRIMARY KEY, new INTEGER)")
     joined.execute(
         "CREATE TEMP TABLE manifest (line INTEGER PRIMARY KEY, qid INTEGER, ranking BLOB, "
@@ -234,7 +234,9 @@ def _add_run(joined: sqlite3.Connection, parts: Sequence[Part]) -> tuple[int, bo
             time.time(),
             _STOPPED,
             _STOPPED,
-            orjson.dumps({"reasons": [_joined_from(len(parts))], "seconds": 0.0}).decode(),
+            orjson.dumps(
+                {"reasons": [_joined_from(len(parts))], "seconds": 0.0, "joined": len(parts)}
+            ).decode(),
             count,
         ),
     )

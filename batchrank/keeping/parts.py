@@ -36,9 +36,12 @@ class Part:
     reasons: tuple[str, ...]
 
 
-def read_only(path: Path) -> str:
-    """The address by which SQLite opens a store and writes nothing."""
-    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
+def existing(path: Path) -> str:
+    """The address by which SQLite opens a store that is there, to read it.
+
+    Who may not write could not remove the files beside it that every reader makes.
+    """
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
 
 
 def parts_of(path: Path) -> list[Part]:
@@ -46,7 +49,7 @@ def parts_of(path: Path) -> list[Part]:
 
     Raises UsageError where there is no run, StoreError.
     """
-    with store_errors(path), closing(sqlite3.connect(read_only(path), uri=True)) as store:
+    with store_errors(path), closing(sqlite3.connect(existing(path), uri=True)) as store:
         rows = store.execute(
             "SELECT runs.id, ifnull(shard, '0/1'), key, settings, fresh_since, input, started, "
             "exit, lines, summary FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id IN "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from batchrank.clock import SystemClock
-from batchrank.errors import BatchrankError, DeadlineError
+from batchrank.errors import BatchrankError, DeadlineError, NoServerError
 from batchrank.formats.encoders.formats import make_encoder, output_format
 from batchrank.formats.sources.source import Source, check_readable
 from batchrank.formats.wording import displayable
@@ -21,6 +21,7 @@ from batchrank.results.filenames import NO_FILE
 from batchrank.results.inspection import as_document, inspected
 from batchrank.running.gates import Canaries
 from batchrank.running.intake import Intake, Order
+from batchrank.running.lastjob import profile_of_last, told_of_other
 from batchrank.running.night import hold_lock, night_before
 from batchrank.running.ongoing import Ongoing
 from batchrank.running.openqueries import OpenQueries
@@ -148,6 +149,9 @@ class Runner:
             )
             self._recorder.session = session
             profile = session.remembered
+            unnamed = None
+            if profile is None:
+                profile = unnamed = await profile_of_last(store, spec, templates)
             if profile is None:
                 if (refusal := self._time.end.refusal) is not None:
                     raise DeadlineError(refusal)
@@ -164,6 +168,13 @@ class Runner:
                     report = await self._finish(ongoing, goes_on=goes_on)
                     self.night_ended(report.exit_code, report.reasons)
                     return report
+                if unnamed is not None:
+                    await store.drop_run(ongoing.run.id)
+                    raise NoServerError(
+                        f"{spec.store} is about {unnamed.model}, and the server that was found "
+                        f"serves {other.model}, or serves it otherwise: name one with "
+                        f"{unnamed.model} by --base-url, or another store with --store"
+                    )
                 self._say("the model server is not what it was last time: this is another job")
                 await store.drop_run(ongoing.run.id)
                 profile = other
@@ -187,6 +198,10 @@ class Runner:
         """Register a run of `job`."""
         store, recorder = self._store, self._recorder
         deadline = await self._set_end(job)
+        if self._output is not None:
+            other = await told_of_other(store, self._source.path, job)
+            if other is not None:
+                self._say(f"warning: {other}")
         run = await store.begin_run(
             job.key,
             job.settings,

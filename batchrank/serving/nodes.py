@@ -36,10 +36,7 @@ async def nodes_of(
         nodes = Nodes(cluster, make, say)
         await nodes.look()
         if not nodes.present:
-            raise NoServerError(
-                "no node of the Ray cluster can be used; they need the same batchrank as this "
-                "machine, installed or by a runtime_env (docs/scaling.md)"
-            )
+            raise NoServerError(f"no node of the Ray cluster can be used: {nodes.why_none}")
         yield nodes
 
 
@@ -66,11 +63,17 @@ class Nodes:
         self._make = make
         self._say = say
         self._backends: dict[Transport, Backend] = {}
+        self._fault: str | None = None
 
     @property
     def present(self) -> list[Backend]:
         """The servers of the nodes that are there."""
         return list(self._backends.values())
+
+    @property
+    def why_none(self) -> str:
+        """What is wrong with the last node that can't be used."""
+        return self._fault or "none is there; start one with `ray start`"
 
     async def look(self) -> None:
         """See who is there, at first."""
@@ -84,6 +87,7 @@ class Nodes:
     def _told(self, change: Change) -> Changed:
         for fault in change.faults:
             self._say(f"warning: a node can't be used: {fault}")
+            self._fault = fault
         came: dict[Transport, Backend] = {one: self._make(one) for one in change.came}
         self._backends |= came
         left = [self._backends.pop(one) for one in change.left if one in self._backends]

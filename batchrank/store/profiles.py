@@ -21,3 +21,9 @@ async def remember(store: Store, target: str, profile: Mapping[str, object]) -> 
     await store.write(
         "INSERT OR REPLACE INTO models VALUES (?, ?)", (target, orjson.dumps(profile).decode())
     )
+
+
+async def recall_all(store: Store) -> list[dict[str, Any]]:
+    """What every server was that the store's jobs were about."""
+    rows = await store.select("SELECT profile FROM models", ())
+    return [orjson.loads(profile) for (profile,) in rows]

@@ -17,6 +17,7 @@ from batchrank.planning.forecast import Forecast, forecast
 from batchrank.planning.known import known_lines
 from batchrank.planning.outlook import Outlook, end_of_next, look_ahead
 from batchrank.ranking.job import Job
+from batchrank.running.lastjob import profile_of_last
 from batchrank.running.night import End
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
@@ -85,6 +86,8 @@ async def _looked_ahead(
             # The job that a run would go on with: that of the server as it was last.
             if (remembered := await recall(store, job.spec.target())) is not None:
                 next_job = replace(job, profile=Profile.from_dict(remembered))
+            elif last := await profile_of_last(store, job.spec, job.templates):
+                next_job = replace(job, profile=last)
         finally:
             await store.close()
     if next_job is None or fresh:

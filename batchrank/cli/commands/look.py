@@ -165,6 +165,8 @@ def _advice(tally: Tally) -> list[str]:
 def _ending(run: Run) -> str:
     if run.ended is None:
         return "did not end (killed, or its store could not be written); the same command goes on"
+    if (shards := (run.summary or {}).get("joined")) is not None:
+        return f"joined from {counted(shards, 'shard')}, not judged yet"
     # Measured, since the difference of two times on the wall may be anything.
     took = duration((run.summary or {}).get("seconds", 0.0))
     if run.night == run.exit:

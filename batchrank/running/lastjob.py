@@ -1,0 +1,52 @@
+"""What the store's last job was: its server, for a run that names none, and how another differs."""
+
+from __future__ import annotations
+
+import orjson
+
+from batchrank.formats.wording import counted, displayable
+from batchrank.ranking.job import Job
+from batchrank.serving.preflight import Profile
+from batchrank.spec.jobspec import JobSpec
+from batchrank.spec.loading import Templates
+from batchrank.store.profiles import recall_all
+from batchrank.store.store import Store
+
+
+async def profile_of_last(store: Store, spec: JobSpec, templates: Templates) -> Profile | None:
+    """The server with which `spec`, which names none, is the job of the store's last run.
+
+    So a joined store is used by a run that does not know where its shards were ranked. None where
+    the spec names a server or a model, or is another job with each.
+    """
+    (server, *others) = spec.servers
+    if others or server.base_url or server.model or spec.backend != "auto" or spec.engine == "ray":
+        return None
+    last = await store.select(
+        "SELECT key FROM runs JOIN jobs ON jobs.id = runs.job ORDER BY runs.id DESC LIMIT 1", ()
+    )
+    for profile in map(Profile.from_dict, await recall_all(store)):
+        if last and Job(spec, templates, profile).key == last[0][0]:
+            return profile
+    return None
+
+
+async def told_of_other(store: Store, source: str, job: Job) -> str | None:
+    """That the store holds rankings of this input by another job than `job`, which is new to it."""
+    if await store.select("SELECT 1 FROM jobs WHERE key = ?", (job.key,)):
+        return None
+    rows = await store.select(
+        "SELECT settings, (SELECT count(*) FROM rankings WHERE rankings.job = jobs.id) FROM runs "
+        "JOIN jobs ON jobs.id = runs.job WHERE input = ? ORDER BY runs.id DESC LIMIT 1",
+        (displayable(source),),
+    )
+    if not rows or not rows[0][1]:
+        return None
+    ((settings, count),) = rows
+    there, here = orjson.loads(settings), orjson.loads(orjson.dumps(job.settings))
+    names = sorted(name for name in there.keys() | here.keys() if there.get(name) != here.get(name))
+    differ = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    return (
+        f"this store holds {counted(count, 'ranking')} of this input by {there['model']}; this is "
+        f"another job (it differs in {differ}), which asks for all of it"
+    )
