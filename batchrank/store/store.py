@@ -152,11 +152,14 @@ class Store(Database):
         return job, fresh_since
 
     async def is_interrupted(self, key: bytes) -> bool:
-        """Whether the latest run of the job with this key was stopped or killed before its end."""
+        """Whether the latest run of the job with this key was stopped or killed before its end.
+
+        Not one that lacked a server: whether that is fit now is to be seen first.
+        """
         rows = await self.select(
-            "SELECT exit IS NULL OR exit IN (?, ?) FROM runs WHERE job = "
+            "SELECT exit IS NULL OR exit = ? FROM runs WHERE job = "
             "(SELECT id FROM jobs WHERE key = ?) ORDER BY id DESC LIMIT 1",
-            (*_STOPPED, key),
+            (StoppedError.exit_code, key),
         )
         return bool(rows and rows[0][0])
 

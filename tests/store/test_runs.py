@@ -76,7 +76,7 @@ async def test_a_run_that_is_not_there_is_named(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "interrupted"),
-    [(None, True), (75, True), (4, True), (0, False), (3, False), (1, False)],
+    [(None, True), (75, True), (4, False), (0, False), (3, False), (1, False)],
 )
 async def test_killed_and_stopped_runs_were_interrupted(
     store: Store, exit_code: int | None, interrupted: bool
