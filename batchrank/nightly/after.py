@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
 
 from batchrank.clock import Clock, SystemClock
-from batchrank.errors import BatchrankError, StoppedError
+from batchrank.errors import BatchrankError, LostServerError, RejectedError, StoppedError
 from batchrank.formats.wording import counted, displayable, duration
 from batchrank.progress.counts import Progress
 from batchrank.progress.snapshot import STEPS, Step
@@ -31,16 +31,19 @@ FAILED = "failed: "
 NOT_BEGUN = "not begun: "
 """How one is that a stop came before."""
 UNDONE = (FAILED, NOT_BEGUN)
+_NOT_DONE = "not done, since "
+"""How one is that a run gave no cause for."""
 PATIENCE_SECONDS = 300.0
 """How long a target that is not there is waited for: a server that restarts costs no night."""
 
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """How a run ended, and the steps after it that were done or failed."""
+    """How a run ended, the steps after it that were done or failed, and why others were not due."""
 
     report: Report
     steps: tuple[Step, ...] = ()
+    not_done: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -56,8 +59,8 @@ class Night:
 
     @property
     def told(self) -> dict[str, str]:
-        """What each step did, or why it failed, by its name."""
-        return {step.name: step.told for step in self.steps}
+        """What each step did, or why it failed or was not done, by its name."""
+        return {**self.not_done, **{step.name: step.told for step in self.steps}}
 
 
 def steps_of(spec: JobSpec) -> tuple[str, ...]:
@@ -69,6 +72,15 @@ def steps_of(spec: JobSpec) -> tuple[str, ...]:
         return ()
     wanted = {"publish": spec.publish, "report": spec.report}
     return tuple(name for name, asked in wanted.items() if asked is not None)
+
+
+def _why_not(report: Report) -> str:
+    """Why what a run ranked is not to be published."""
+    if report.exit_code == RejectedError.exit_code:
+        return "the run was rejected"
+    if report.exit_code == LostServerError.exit_code:
+        return "the run lost its model server"
+    return "the run was stopped early"
 
 
 class AfterTheRun:
@@ -122,13 +134,18 @@ class AfterTheRun:
     async def run(self) -> Night:
         """Do the steps; the same again goes on with what was interrupted."""
         spec, report, due = self._spec, self._report, steps_of(self._spec)
-        if spec.publish is not None and "publish" in due and report.publishable:
-            await self._step("publish", partial(self._published, spec.publish))
+        not_done: dict[str, str] = {}
+        if spec.publish is not None and "publish" in due:
+            if report.publishable:
+                await self._step("publish", partial(self._published, spec.publish))
+            else:
+                not_done["publish"] = told = f"{_NOT_DONE}{_why_not(report)}"
+                await self._keep(lambda store: store.end_step(report.run.id, "publish", told))
         if spec.report is not None and "report" in due:
             await self._step("report", partial(self._reported, spec.report))
-        night = Night(report, tuple(self._progress.steps))
+        night = Night(report, tuple(self._progress.steps), not_done)
         if due:
-            await self._keep(lambda store: store.end_night(report.run.id, night.exit_code))
+            await self._end_night(night.exit_code)
         return night
 
     async def _step(self, name: str, work: Callable[[], Coroutine[Any, Any, str]]) -> None:
@@ -152,8 +169,20 @@ class AfterTheRun:
             if (reason := self._stopping.reason) is None:
                 raise
             exit_code, told = reason.exit_code, f"{FAILED}{reason}"
+        except Exception as error:
+            # A fault of the program is told as what failed, or the night would pass for a good one.
+            exit_code = BatchrankError.exit_code
+            await self._end_step(name, exit_code, f"{FAILED}{type(error).__name__}: {error}")
+            await self._end_night(exit_code)
+            raise
+        await self._end_step(name, exit_code, told)
+
+    async def _end_step(self, name: str, exit_code: int, told: str) -> None:
         self._progress.steps.append(Step(name, exit_code, told, self._clock.wall()))
         await self._keep(lambda store: store.end_step(self._report.run.id, name, told))
+
+    async def _end_night(self, exit_code: int) -> None:
+        await self._keep(lambda store: store.end_night(self._report.run.id, exit_code))
 
     async def _keep(self, what: Callable[[Store], Awaitable[None]]) -> None:
         """Put it in the store; a store that takes no more is not worth what was done."""

@@ -7,6 +7,7 @@ import asyncio
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
 from batchrank.nightly.after import FAILED, UNDONE, steps_of
+from batchrank.spec.dating import names_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
 from batchrank.store.published import SAME_NIGHT_SECONDS
@@ -21,7 +22,7 @@ async def spec_of_the_night(today: JobSpec, yesterday: JobSpec, now: float) -> J
     started again after midnight goes on with the files it began with. `now` is in seconds since the
     epoch.
     """
-    goes_on = today != yesterday and await _is_unfinished(yesterday, now)
+    goes_on = today != yesterday and await _is_unfinished(yesterday, today, now)
     return yesterday if goes_on else today
 
 
@@ -33,21 +34,30 @@ def _is_ended(spec: JobSpec, run: Run) -> bool:
     return run.exit == 0 and not any(told.startswith(UNDONE) for told in steps)
 
 
-async def _is_unfinished(spec: JobSpec, now: float) -> bool:
-    """Whether the store's latest run was about the files of this spec and did not end."""
+async def _is_unfinished(yesterday: JobSpec, today: JobSpec, now: float) -> bool:
+    """Whether the store's latest run was about yesterday's files, not today's, and did not end."""
     try:
-        if not await asyncio.to_thread(is_there, spec.store):
+        if not await asyncio.to_thread(is_there, yesterday.store):
             return False
-        store = await Store.open(spec.store)
+        store = await Store.open(yesterday.store)
     except BatchrankError:
         return False  # said, with its remedy, when the run itself opens its store
     try:
         runs = await store.runs()
     finally:
         await store.close()
-    if not runs or now - runs[0].started >= SAME_NIGHT_SECONDS or _is_ended(spec, runs[0]):
+    if not runs or now - runs[0].started >= SAME_NIGHT_SECONDS or _is_ended(yesterday, runs[0]):
         return False
-    return all(
+    return _is_about(runs[0], yesterday, today)
+
+
+def _is_about(run: Run, spec: JobSpec, other: JobSpec) -> bool:
+    """Whether a run was about the files of `spec`, by the names that tell it from `other`."""
+    if not all(
         mine is None or displayable(mine) == its
-        for mine, its in ((spec.input, runs[0].input), (spec.output, runs[0].output))
-    )
+        for mine, its in ((spec.input, run.input), (spec.output, run.output))
+    ):
+        return False
+    # Of an older version's run no other names are known.
+    telling = names_of(spec).items() - names_of(other).items() if run.names else ()
+    return all(run.names.get(key) == name for key, name in telling)

@@ -32,6 +32,7 @@ from batchrank.running.ticking import Ticking
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.verdict import conclude
 from batchrank.serving.session import Session
+from batchrank.spec.dating import names_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates, load_templates
 from batchrank.store.connection import is_there
@@ -210,6 +211,7 @@ class Runner:
             fresh=self._fresh,
             deadline=deadline,
             shard=str(self._source.shard) if self._source.shard else None,
+            names=names_of(self._spec),
         )
         about(run=run.id, job=job.key.hex())
         intake = Intake(self._source, self._spec.limit, store, run, job, self._order(job))

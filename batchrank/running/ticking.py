@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from batchrank.errors import BatchrankError, StoreError
+from batchrank.errors import BatchrankError, StoppedError, StoreError
 from batchrank.progress.snapshot import Snapshot
 from batchrank.progress.status import write_status
 from batchrank.running.recorder import Recorder
@@ -23,7 +23,7 @@ class Ticking:
 
     `tick` gets each snapshot, and the status file holds the latest; `stop` is called where the
     store is no longer the file that it was. `ended` is to be called where the run ends by no
-    exception.
+    exception; one tells for itself how the run ended.
     """
 
     def __init__(
@@ -57,6 +57,10 @@ class Ticking:
     ) -> None:
         if isinstance(error, BatchrankError):
             self.ended(error.exit_code, [str(error)])
+        elif isinstance(error, asyncio.CancelledError):
+            self.ended(StoppedError.exit_code, ["interrupted"])
+        elif error is not None:
+            self.ended(BatchrankError.exit_code, [f"{type(error).__name__}: {error}"])
         self._over.set()
         await asyncio.wait([self._task])
         await self._show(*self._ending)

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from batchrank.errors import UsageError
+from batchrank.spec.jobspec import JobSpec
 
 PLACEHOLDER = "{date}"
 _MEANT = re.compile(r"\{\{|\}\}|\{\w+\}")
@@ -42,6 +43,14 @@ def check_placeholders(values: Mapping[str, object], where: str) -> None:
 def dated(values: Mapping[str, object], day: date) -> dict[str, object]:
     """The same values with the day, as 2026-11-30, for each `{date}` in a file's name."""
     return _filled(values, {PLACEHOLDER: day.isoformat()})
+
+
+def names_of(spec: JobSpec) -> dict[str, str]:
+    """The names of the night's files that `spec` gives, by key; no URL: it may hold a password."""
+    found = {name: getattr(spec, name) for name in DATED if name != "target"}
+    found["target"] = None if spec.publish is None else spec.publish.target
+    given = {name: str(value) for name, value in found.items() if value is not None}
+    return {name: value for name, value in given.items() if "://" not in value}
 
 
 def read_names(values: Mapping[str, object], day: date) -> dict[str, object]:

@@ -66,7 +66,8 @@ class Run:
     seconds since the epoch, None for none. `steps` are what was done after it (`publish`,
     `report`), each with a word on how it ended. `shard` is the part of the input that it is about,
     as `i/n`, None for all. `night` is the exit code of the run with the steps after it, None until
-    the last of them has ended, and for ever if they were killed.
+    the last of them has ended, and for ever if they were killed. `names` are those of the night's
+    files, by the key of the job spec that gives each.
     """
 
     id: int
@@ -83,3 +84,4 @@ class Run:
     steps: Mapping[str, str] = field(default_factory=dict)
     shard: str | None = None
     night: int | None = None
+    names: Mapping[str, str] = field(default_factory=dict)

@@ -93,6 +93,10 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN night INTEGER;
     UPDATE runs SET night = exit;
     """,
+    """
+    -- JSON: the names of the night's files by the key of the job spec; empty where none are known.
+    ALTER TABLE runs ADD COLUMN names TEXT NOT NULL DEFAULT '{}';
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -114,6 +114,7 @@ class Store(Database):
         fresh: bool,
         deadline: float | None = None,
         shard: str | None = None,
+        names: Mapping[str, str] = {},
     ) -> Run:
         """Register a run of the job with this key; `fresh`: what is there already doesn't count.
 
@@ -134,9 +135,9 @@ class Store(Database):
             (job, *_STOPPED, job),
         )
         await self.write(
-            "INSERT INTO runs (id, job, input, output, started, deadline, shard) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (number, job, source, output, time.time(), deadline, shard),
+            "INSERT INTO runs (id, job, input, output, started, deadline, shard, names) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, job, source, output, time.time(), deadline, shard, _json(names)),
         )
         return await self.run(number)
 
@@ -144,7 +145,7 @@ class Store(Database):
         """A job's number, and the run from which on its answers count."""
         await self.write(
             "INSERT OR IGNORE INTO jobs (key, settings) VALUES (?, ?)",
-            (key, orjson.dumps(settings).decode()),
+            (key, _json(settings)),
         )
         ((job, fresh_since),) = await self.select(
             "SELECT id, fresh_since FROM jobs WHERE key = ?", (key,)
@@ -175,7 +176,7 @@ class Store(Database):
         night = None if goes_on else exit_code
         await self.write(
             "UPDATE runs SET ended = ?, exit = ?, summary = ?, night = ? WHERE id = ?",
-            (time.time(), exit_code, orjson.dumps(summary).decode(), night, run),
+            (time.time(), exit_code, _json(summary), night, run),
         )
 
     async def end_night(self, run: int, exit_code: int) -> None:
@@ -186,7 +187,8 @@ class Store(Database):
         """A run by its number, the latest without one; UsageError where there is none."""
         sql = (
             "SELECT runs.id, job, settings, input, output, started, ended, exit, summary, "
-            "fresh_since, deadline, steps, shard, night FROM runs JOIN jobs ON jobs.id = runs.job "
+            "fresh_since, deadline, steps, shard, night, names "
+            "FROM runs JOIN jobs ON jobs.id = runs.job "
         )
         if number is None:
             rows = await self.select(f"{sql} ORDER BY runs.id DESC LIMIT 1", ())
@@ -197,7 +199,7 @@ class Store(Database):
             see = f"`batchrank status --runs --store {quote(str(self.path))}`"
             raise UsageError(f"store {self.path} holds {what}; see {see}")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
-        fresh_since, deadline, steps, shard, night = rows[0][9:]
+        fresh_since, deadline, steps, shard, night, names = rows[0][9:]
         return Run(
             identity,
             job,
@@ -213,6 +215,7 @@ class Store(Database):
             orjson.loads(steps),
             shard,
             night,
+            orjson.loads(names),
         )
 
     async def end_step(self, run: int, name: str, told: str) -> None:
@@ -295,6 +298,10 @@ class Store(Database):
             ) as cursor:
                 while rows := await cursor.fetchmany(_CHUNK):
                     yield [(line, unpack(packed)) for line, packed in rows]
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _stored(row: Sequence[Any]) -> StoredAnswer:

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from batchrank.nightly.after import AfterTheRun
 from batchrank.publishing.publication import Publication, Published
 from scripts.judge import JudgeServer
 from tests.cli.running import Result, Row, batchrank, judge, requests, serving, windows, written
@@ -167,7 +168,13 @@ def test_a_rejected_night_publishes_nothing(job: Path) -> None:
     written(source, [*ROWS[:4], b"{}", b"{}"])
     rejected = run(job)
     assert rejected.code == 3
-    assert "publish:" not in rejected.err
+    said = "publish: not done, since the run was rejected"
+    assert said in rejected.err
+    assert said in status(job)
+    page = (job.parent / f"report-{TODAY}.html").read_text()
+    assert said.removeprefix("publish: ") in page
+    assert "\nbatchrank_step_exit_code{" in told_by_metrics(job)
+    assert 'step="publish"' not in told_by_metrics(job).partition("step_exit_code{")[2]
     assert "report: " in rejected.err
     assert docids_at(target(job)) == before
 
@@ -181,6 +188,37 @@ def test_a_short_night_keeps_what_was_published(job: Path) -> None:
     short = run(job, "--time-limit", "0s")
     assert short.code == 75, short.err
     assert docids_at(target(job)).keys() == before.keys()
+
+
+def test_a_short_night_beyond_a_gate_says_that_nothing_is_published(job: Path) -> None:
+    written(job.parent / f"log-{TODAY}.jsonl", [*ROWS[:4], b"{}", b"{}"])
+    ended = run(job, "--time-limit", "0s", "--json")
+    assert ended.code == 75, ended.err
+    assert ended.json["steps"]["publish"] == "not done, since the run was stopped early"
+
+
+@pytest.mark.parametrize("step", ["publish", "report"])
+def test_a_step_that_breaks_is_no_success(
+    job: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    async def broken(*_: object) -> str:
+        raise ValueError("torn")
+
+    with monkeypatch.context() as patched:
+        name = {"publish": "_published", "report": "_reported"}[step]
+        patched.setattr(AfterTheRun, name, broken)
+        with pytest.raises(ValueError, match="torn"):
+            run(job)
+    told = told_by_metrics(job)
+    for metric, value in (("running", 0), ("exit_code", 1)):
+        assert re.search(rf"^batchrank_{metric}\{{.*\}} {value}.0$", told, re.MULTILINE)
+    assert re.search(rf'^batchrank_step_exit_code\{{.*"{step}".*\}} 1.0$', told, re.MULTILINE)
+    assert "\nbatchrank_last_success_timestamp_seconds{" not in told
+    assert f"{step}: failed: ValueError: torn" in status(job)
+    assert "a step after it failed (exit 1)" in status(job)
+    again = run(job)
+    assert again.code == 0, again.err
+    assert "complete (exit 0)" in status(job)
 
 
 def test_a_target_that_is_a_file_of_the_run_is_refused(job: Path) -> None:

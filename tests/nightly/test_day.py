@@ -9,7 +9,7 @@ import pytest
 
 from batchrank.errors import UsageError
 from batchrank.nightly.day import spec_of_the_night
-from batchrank.spec.dating import DATED, dated
+from batchrank.spec.dating import DATED, dated, names_of
 from batchrank.spec.loading import load_spec, make_spec
 from batchrank.store.store import Store
 
@@ -36,13 +36,15 @@ async def day_of(given: dict[str, object], now: float) -> str:
     return spec.input[-len("2026-11-30.jsonl") :].removesuffix(".jsonl")
 
 
-async def began(given: dict[str, object], exit_code: int | None) -> float:
-    """Begin the run of yesterday's night, and end it unless it was killed; when it began."""
-    spec = make_spec(dated(given, YESTERDAY))
+async def began(given: dict[str, object], exit_code: int | None, day: date = YESTERDAY) -> float:
+    """Begin the run of a day's night, and end it unless it was killed; when it began."""
+    spec = make_spec(dated(given, day))
     assert spec.input is not None
     assert spec.output is not None
     store = await Store.open(spec.store, create=True)
-    run = await store.begin_run(b"job", {}, spec.input, spec.output, fresh=False)
+    run = await store.begin_run(
+        b"job", {}, spec.input, spec.output, fresh=False, names=names_of(spec)
+    )
     if exit_code is not None:
         await store.end_run(run.id, exit_code, {})
     started = (await store.run()).started
@@ -89,6 +91,25 @@ async def test_a_night_that_is_not_published_goes_on(
 async def test_a_run_of_another_input_says_nothing_of_this_night(tmp_path: Path) -> None:
     started = await began(names(tmp_path, input=f"{tmp_path}/other-{{date}}.jsonl"), None)
     assert await day_of(names(tmp_path), started + HOUR) == str(TODAY)
+
+
+@pytest.mark.parametrize("key", ["corpus", "topics", "run_file", "report", "target"])
+@pytest.mark.parametrize(("begun", "expected"), [(YESTERDAY, YESTERDAY), (TODAY, TODAY)])
+async def test_the_day_is_known_by_any_name_that_holds_one(
+    tmp_path: Path, key: str, begun: date, expected: date
+) -> None:
+    given = names(tmp_path, input=f"{tmp_path}/log.jsonl", output=f"{tmp_path}/out.jsonl")
+    value = f"jsonl:{tmp_path}/{{date}}"
+    given |= {"publish": {"target": value}} if key == "target" else {key: value}
+    started = await began(given, None, begun)
+    today, yesterday = (make_spec(dated(given, day)) for day in (TODAY, YESTERDAY))
+    spec = await spec_of_the_night(today, yesterday, started + HOUR)
+    assert names_of(spec)[key] == f"jsonl:{tmp_path}/{expected}"
+
+
+def test_a_password_is_no_name(tmp_path: Path) -> None:
+    given = names(tmp_path) | {"publish": {"target": "redis://:secret@localhost/0"}}
+    assert "secret" not in repr(names_of(make_spec(dated(given, TODAY))))
 
 
 async def test_without_a_store_it_is_today(tmp_path: Path) -> None:

@@ -193,11 +193,11 @@ async def _run(
             steps = AfterTheRun(spec, report, runner.progress, talk.say)
             stop_on_signals(steps, talk)
             night = await steps.run()
-            if night.steps:
+            if night.told:
                 await _summarised(output, night, talk)
             runner.night_ended(night.exit_code, night.reasons)
-    for step in night.steps:
-        talk.say(f"{step.name}: {step.told}")
+    for name, told in night.told.items():
+        talk.say(f"{name}: {told}")
     return night
 
 
