@@ -77,7 +77,14 @@ class StoreInUseError(StoreError):
 
 
 class DiskError(BatchrankError):
-    """The output can't be written; the previous output is untouched."""
+    """The output can't be written; the previous output is untouched.
+
+    `fault` says so without asking for the same command again: where the run goes on without it.
+    """
+
+    def __init__(self, message: str, *, fault: str = "") -> None:
+        super().__init__(message)
+        self.fault = fault or message
 
 
 class FilesError(BatchrankError):

@@ -140,10 +140,8 @@ class AtomicFile:
             ) from error
         except OSError as error:
             remedy = _REMEDIES.get(error.errno or 0, "choose another output")
-            raise DiskError(
-                f"{self._name} can't be written ({error.strerror or error}): {remedy}, "
-                "and run the same command again."
-            ) from error
+            fault = f"{self._name} can't be written ({error.strerror or error}): {remedy}"
+            raise DiskError(f"{fault}, and run the same command again.", fault=fault) from error
 
     @property
     def _name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import web
@@ -17,6 +18,7 @@ from batchrank.live.figures import LAST_PUBLICATION, LAST_SUCCESS, registry_of
 from batchrank.progress.snapshot import Snapshot
 
 _SECONDS_A_FILE = 15.0
+_OURS = b"# HELP batchrank_"
 
 
 class Scraped:
@@ -78,8 +80,22 @@ class Textfile:
             await asyncio.to_thread(_replace, self._path, data)
         except DiskError as error:
             if not self._told:
-                self._say(f"warning: metrics: {error}")
+                self._say(
+                    f"warning: metrics: {error.fault}; the run goes on, but alerts may take it "
+                    "for killed"
+                )
             self._told = True
+
+
+def leave(path: Path, snapshot: Snapshot) -> None:
+    """Put into the file at `path` how a command ended of which no run came.
+
+    Not where there is something else than metrics. Raises DiskError.
+    """
+    with suppress(FileNotFoundError):
+        if not path.read_bytes().startswith(_OURS):
+            return
+    _replace(path, generate_latest(registry_of(snapshot, _lasts(path))))
 
 
 def _replace(path: Path, data: bytes) -> None:

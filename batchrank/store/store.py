@@ -195,9 +195,10 @@ class Store(Database):
         else:
             rows = await self.select(f"{sql} WHERE runs.id = ?", (number,))
         if not rows:
-            what = "no run" if number is None else f"no run {number}"
+            if number is None:
+                raise UsageError(f"store {self.path} holds no run: `batchrank run` makes the first")
             see = f"`batchrank status --runs --store {quote(str(self.path))}`"
-            raise UsageError(f"store {self.path} holds {what}; see {see}")
+            raise UsageError(f"store {self.path} holds no run {number}; see {see}")
         identity, job, settings, source, output, started, ended, exit_code, summary = rows[0][:9]
         fresh_since, deadline, steps, shard, night, names = rows[0][9:]
         return Run(

@@ -69,7 +69,7 @@ def test_lines_until_the_end(watched: Watched) -> None:
 
     watched.acts = [lambda: watched.tell(SNAPSHOT), end]
     said = watched.watch()
-    assert (said.code, said.err) == (0, "")
+    assert (said.code, said.err) == (75, "")
     assert said.out.decode().splitlines() == [
         "starting",  # the status file still tells the end of the run before
         "ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_says_no_more(watched: Watched) -> None:
     watched.tell(SNAPSHOT)
     watched.acts = [watched.lock.close]
     said = watched.watch()
-    assert said.code == 0
+    assert said.code == 1
     assert "ended without a word while ranking (killed)" in said.out.decode()
 
 

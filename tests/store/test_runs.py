@@ -68,7 +68,7 @@ async def test_a_run_that_ended_says_how(store: Store) -> None:
 
 
 async def test_a_run_that_is_not_there_is_named(store: Store) -> None:
-    with pytest.raises(UsageError, match="holds no run;"):
+    with pytest.raises(UsageError, match="holds no run:"):
         await store.run()
     with pytest.raises(UsageError, match="holds no run 7;"):
         await store.run(7)

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Place] = {
     "watch": Place(LOOK, "batchrank.cli.commands.watch:watch"),
     "inspect": Place(LOOK, "batchrank.cli.commands.inspect:inspect"),
     "report": Place(LOOK, "batchrank.cli.commands.report:report"),
-    "export": Place(LOOK, "batchrank.cli.commands.look:export"),
+    "export": Place(LOOK, "batchrank.cli.commands.export:export"),
     "template": Place(LOOK, "batchrank.cli.commands.template:app"),
     "eval": Place(MEASURE, "batchrank.cli.commands.measure:evaluate_command"),
     "compare": Place(MEASURE, "batchrank.cli.commands.measure:compare_command"),

@@ -1,4 +1,4 @@
-"""`batchrank status` and `export`: look at a job, write its rankings again."""
+"""`batchrank status`: how far a job is, how its runs ended."""
 
 from __future__ import annotations
 
@@ -14,18 +14,12 @@ from batchrank.cli import options
 from batchrank.cli.display.runs import BY_HAND, Listed, runs_lines
 from batchrank.cli.display.summary import totals_lines, way_lines
 from batchrank.cli.loop import run_loop
-from batchrank.cli.paths import check_export
 from batchrank.cli.streams import print_json
-from batchrank.cli.talk import Talk
 from batchrank.errors import RejectedError, UsageError
-from batchrank.formats.encoders.formats import HOLDS_TEXTS, output_format
-from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, duration, printable
 from batchrank.progress.snapshot import Snapshot
 from batchrank.progress.status import read_status
 from batchrank.results.causes import Cause, failures, fallbacks
-from batchrank.results.writing import Written, write_results
-from batchrank.spec.loading import load_spec
 from batchrank.store.connection import is_there
 from batchrank.store.history import taken_over_by
 from batchrank.store.lock import is_locked
@@ -68,13 +62,40 @@ def status(
             + (f", {duration(running.seconds_left)} left" if running.seconds_left else "")
         )
         return
+    last = read_status(store)
     found = run_loop(_status(store, number))
-    if found.run.ended is None:
-        found = replace(found, run=_as_told(found.run, read_status(store)))
+    attempt = None
+    if number is None and _is_later(last, None if found is None else found.run):
+        attempt = last
+    if found is None and attempt is None:
+        raise UsageError(f"store {store} holds no run: `batchrank run` makes the first")
+    if found is not None and found.run.ended is None:
+        found = replace(found, run=_as_told(found.run, last))
     if as_json:
-        print_json(found.as_value())
+        value = {} if found is None else found.as_value()
+        print_json({**value, "attempt": None if attempt is None else _as_attempt(attempt)})
         return
-    typer.echo("\n".join(_told(found)))
+    lines = [] if attempt is None else [_attempted(attempt, is_first=found is None)]
+    typer.echo("\n".join(lines if found is None else lines + _told(found)))
+
+
+def _is_later(last: Snapshot | None, run: Run | None) -> bool:
+    """Whether what told last is a command of which no run came, after the latest that did."""
+    if last is None or last.run is not None or last.exit_code is None:
+        return False
+    return run is None or last.written > (run.ended or run.started)
+
+
+def _as_attempt(last: Snapshot) -> dict[str, object]:
+    return {"ended": last.written, "exit_code": last.exit_code, "reasons": list(last.reasons)}
+
+
+def _attempted(last: Snapshot, *, is_first: bool) -> str:
+    at = datetime.fromtimestamp(last.written, UTC).astimezone()
+    reasons = "; ".join(map(printable, last.reasons))
+    before = "no run was before it" if is_first else "before it:"
+    told = f"the last attempt, at {at:%Y-%m-%d %H:%M:%S}, ended with exit {last.exit_code}"
+    return f"{told}: {reasons}; {before}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +209,12 @@ def _ending(run: Run) -> str:
     return f"{ranked}, but a step after it failed (exit {run.night}); the same command repeats it"
 
 
-async def _status(path: Path, number: int | None) -> _Found:
+async def _status(path: Path, number: int | None) -> _Found | None:
+    """What is told of a run; None where the latest is asked for and there is none."""
     store = await Store.open(path)
     try:
+        if number is None and not await store.runs():
+            return None
         run = await store.run(number)
         return _Found(
             run,
@@ -213,71 +237,3 @@ async def _runs(path: Path) -> list[Listed]:
         ]
     finally:
         await store.close()
-
-
-def export(
-    output: Annotated[str, typer.Option("--output", "-o", help="Output file; - for stdout.")] = "-",
-    store: options.StoreFile = _STORE,
-    number: options.RunNumber = None,
-    form: options.OutputFormatName = None,
-    top_k: options.TopK = None,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            metavar="QUERIES",
-            help="The input again, for the texts in rankllm and rankgpt.",
-            show_default=False,
-        ),
-    ] = None,
-    history: Annotated[
-        bool, typer.Option("--invocations-history", help="Put every answer in, for rankllm.")
-    ] = False,
-) -> None:
-    """Write the rankings of a run again, in any format, whatever its gates said.
-
-    Examples:
-
-      batchrank export -o tonight.trec
-      batchrank export --output-format rankllm --texts queries.jsonl -o tonight.jsonl
-    """
-    spec = load_spec(None, {"output_format": form})
-    written = output_format(spec.output_format, output)
-    check_export(output, store, written)
-    if history and not written.startswith("rankllm"):
-        raise UsageError("--invocations-history goes with --output-format rankllm or rankllm-json")
-    source = None if texts is None else Source(texts)
-    how = Written(written, top_k, source, history)
-    left_out, lacking = run_loop(_export(store, number, output, how))
-    talk = Talk()
-    if lacking:
-        talk.say(f"warning: {lacking}")
-    for reason in left_out:
-        talk.say(f"left out: {reason}")
-    if written in HOLDS_TEXTS and source is None:
-        talk.say(f"{written} holds the documents' texts: name the input with --texts to have them")
-
-
-async def _export(
-    path: Path, number: int | None, output: str, how: Written
-) -> tuple[list[str], str | None]:
-    """Write a run again; what of it could not be written, and what it lacks."""
-    store = await Store.open(path)
-    try:
-        run = await store.run(number)
-        return await write_results(store, run, output, how), await _lacking(store, run)
-    finally:
-        await store.close()
-
-
-async def _lacking(store: Store, run: Run) -> str | None:
-    """What a run that did not get to its end lacks; None where it is whole."""
-    found = await coverage(store, run.id)
-    if found.is_read and found.done == found.lines:
-        return None
-    unread = "" if found.is_read else ", and not all of the input is in the store"
-    return (
-        f"run {run.id} is incomplete: {found.done:,} of its "
-        f"{counted(found.lines, 'query', 'queries')} are ranked{unread}; `batchrank status` says "
-        "more, `batchrank run` goes on"
-    )

@@ -15,6 +15,7 @@ from batchrank.cli.commands.dryrun import dry_run
 from batchrank.cli.display.summary import summary_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
+from batchrank.cli.refusals import refusals_told
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
@@ -130,28 +131,30 @@ def run(
     """
     flags = {name: value for name, value in locals().items() if name in JobSpec.model_fields}
     spec = tonight(job, {**flags, "input": queries, "format": format_}, date)
-    path = input_of(spec)
     if dry:
-        dry_run(spec, path, fresh=fresh, retry_fallbacks=retry_fallbacks, as_json=as_json)
+        dry_run(spec, input_of(spec), fresh=fresh, retry_fallbacks=retry_fallbacks, as_json=as_json)
         return
-    source = source_of(spec, path)
-    whole = spec.output or default_output(path, spec.output_format or "jsonl")
-    target = name_of_part(whole, source.shard)
-    if as_json and target == "-":
-        raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
-    check_paths(spec, path, target, job)
-    work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
-    night = run_loop(work) if spec.log_format == "text" else _logged(work)
+    with refusals_told(spec):
+        path = input_of(spec)
+        source = source_of(spec, path)
+        whole = spec.output or default_output(path, spec.output_format or "jsonl")
+        target = name_of_part(whole, source.shard)
+        if as_json and target == "-":
+            raise UsageError("--json and an output on stdout can't be had together; give -o FILE")
+        check_paths(spec, path, target, job)
+        work = _run(spec, source, target, fresh=fresh, retry_fallbacks=retry_fallbacks)
+        night = run_loop(work) if spec.log_format == "text" else _logged(spec, work)
     if as_json:
         print_json({**night.report.summary(), "exit_code": night.exit_code, "steps": night.told})
     raise typer.Exit(night.exit_code)
 
 
-def _logged(work: Coroutine[Any, Any, Night]) -> Night:
+def _logged(spec: JobSpec, work: Coroutine[Any, Any, Night]) -> Night:
     """Run with structured logs; what ends the run is the last of their lines."""
     with json_logs():
         try:
-            return run_loop(work)
+            with refusals_told(spec):
+                return run_loop(work)
         except BatchrankError as error:
             level = logging.WARNING if isinstance(error, StoppedError) else logging.ERROR
             _log.log(level, "%s", error, extra={"reason": type(error).__name__})
@@ -221,4 +224,4 @@ async def _summarised(output: str, night: Night, talk: Talk) -> None:
     try:
         await asyncio.to_thread(write_summary, output, night.report, night.told, night.exit_code)
     except DiskError as error:
-        talk.say(f"warning: {error}")
+        talk.say(f"warning: {error.fault}")

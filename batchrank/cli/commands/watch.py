@@ -14,7 +14,7 @@ from rich.text import Text
 from batchrank.cli.commands.look import status
 from batchrank.cli.display.board import board
 from batchrank.cli.talk import told
-from batchrank.errors import UsageError
+from batchrank.errors import BatchrankError, UsageError
 from batchrank.formats.wording import duration, one_line, quoted
 from batchrank.progress.snapshot import Snapshot
 from batchrank.progress.status import read_status
@@ -34,7 +34,8 @@ def watch(
 
     Example: batchrank watch
 
-    Ctrl-C leaves the job alone. Where no run is on it says how the last one ended.
+    Ctrl-C leaves the job alone. Where no run is on it says how the last one ended. The exit code is
+    that of the run: 1 where it was killed, 0 after Ctrl-C.
     """
     if not is_there(store):
         raise UsageError(
@@ -44,12 +45,14 @@ def watch(
     if not is_locked(store):
         console.print("no run is on; the last one:")
         status(store)
-        return
+        last = read_status(store)
+        raise typer.Exit(0 if last is None else _code(last))
     try:
         last = _on_a_board(store, console) if console.is_terminal else _in_lines(store, console)
     except KeyboardInterrupt:
         return
     console.print(_ending(last), markup=False, soft_wrap=True)
+    raise typer.Exit(_code(last))
 
 
 def _on_a_board(store: Path, console: Console) -> Snapshot | None:
@@ -74,6 +77,13 @@ def _latest(store: Path) -> Snapshot | None:
     """The snapshot of the run that is on; one that tells an end is of the run before."""
     now = read_status(store)
     return None if now is None or now.exit_code is not None else now
+
+
+def _code(last: Snapshot | None) -> int:
+    """The exit code of a run that told this last; it was killed where it told no end."""
+    if last is None or last.exit_code is None:
+        return BatchrankError.exit_code
+    return last.exit_code
 
 
 def _ending(last: Snapshot | None) -> str:
