@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from batchrank.errors import BatchrankError, DiskError, StoreInUseError
 from batchrank.formats.wording import displayable
 from batchrank.progress.snapshot import Snapshot
-from batchrank.progress.status import read_status, status_path, write_status
+from batchrank.progress.status import read_status, write_status
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.lock import is_locked
 from batchrank.version import __version__
@@ -54,8 +54,8 @@ def _tell(spec: JobSpec, error: BatchrankError, began: float) -> None:
         exit_code=error.exit_code,
         reasons=(str(error),),
     )
-    # Beside a store that never ran there may be anything.
-    if status_path(spec.store).exists():
+    # Where no run has told of itself the file may be anything, even the input.
+    if read_status(spec.store) is not None:
         write_status(spec.store, snapshot)
     if spec.metrics_textfile is not None:
         with suppress(DiskError, ImportError):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import orjson
 import pytest
 
 from scripts.judge import JudgeServer
@@ -61,7 +62,11 @@ def test_an_output_that_is_needed_is_refused(
     before, asked = _contents(files), len(server.calls)
     target = files / output.format(folder=files.name)
     _refused(shell.run(files / "in.jsonl", "-o", target, *flags(files)), f" is {said}")
-    assert _contents(files) == before
+    after = _contents(files)
+    # The refusal is told where the runs of the store tell of themselves.
+    assert orjson.loads(after.pop("store.sqlite.status"))["exit_code"] == 2
+    before.pop("store.sqlite.status")
+    assert after == before
     assert len(server.calls) == asked
 
 
