@@ -29,7 +29,8 @@ def refusals_told(spec: JobSpec) -> Iterator[None]:
         raise
     except BatchrankError as error:
         with suppress(BatchrankError, OSError):  # what failed first is told
-            if not is_locked(spec.store) and not _is_told(spec, began):
+            # A store called "/" or "." is what was refused.
+            if spec.store.name and not is_locked(spec.store) and not _is_told(spec, began):
                 _tell(spec, error, began)
         raise
 
