@@ -90,7 +90,7 @@ def test_flags_win_over_the_job_spec(source: Path, shell: Shell, tmp_path: Path)
     [
         (None, "does not exist"),
         (b"", "empty"),
-        (b"qid,query,document\n1,a,b\n", "CSV"),
+        (b"qid,query,document\n1,a,b\n", "one row a candidate"),
         (b"1 Q0 d1 1 0.5 bm25\n1 Q0 d2 2 0.4 bm25\n", "TREC"),
     ],
 )
