@@ -49,7 +49,12 @@ def names_of(spec: JobSpec) -> dict[str, str]:
     """The names of the night's files that `spec` gives, by key; no URL: it may hold a password."""
     found = {name: getattr(spec, name) for name in DATED if name != "target"}
     found["target"] = None if spec.publish is None else spec.publish.target
-    given = {name: str(value) for name, value in found.items() if value is not None}
+    # A file's name need not be UTF-8, which a store's texts are.
+    given = {
+        name: str(value).encode(errors="surrogateescape").decode(errors="backslashreplace")
+        for name, value in found.items()
+        if value is not None
+    }
     return {name: value for name, value in given.items() if "://" not in value}
 
 

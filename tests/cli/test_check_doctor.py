@@ -39,7 +39,7 @@ def test_check_refuses_a_file_that_is_no_jsonl(tmp_path: Path) -> None:
     source.write_text("qid,query,document\n1,a,b\n")
     said = batchrank("check", source)
     assert said.code == 2
-    assert "CSV" in said.err
+    assert "one row a candidate" in said.err
     assert said.out == b""
 
 
