@@ -10,6 +10,7 @@ Json = dict[str, object]
 """A JSON object."""
 _MOST = 1_000_000_000
 """Of tokens or slots: what is beyond is nonsense, and sums of it would leave SQLite's integers."""
+_EXCERPT = 200
 
 
 def parse(body: bytes | str) -> object:
@@ -51,10 +52,10 @@ def number(value: object) -> float | None:
     return float(value)
 
 
-def excerpt(value: bytes | str, limit: int = 200) -> str:
-    """The first `limit` characters for a message, control characters made visible."""
+def excerpt(value: bytes | str) -> str:
+    """The first 200 characters for a message, control characters made visible."""
     shown = value.decode(errors="replace") if isinstance(value, bytes) else value
-    cut = shown if len(shown) <= limit else shown[:limit] + "…"
+    cut = shown if len(shown) <= _EXCERPT else shown[:_EXCERPT] + "…"
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut
     )

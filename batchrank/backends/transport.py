@@ -54,9 +54,9 @@ class Transport(Protocol):
         """
         return read_object(await self.exchange("GET", path, None, seconds))
 
-    async def get_text(self, path: str, seconds: float = GET_SECONDS) -> str:
+    async def get_text(self, path: str) -> str:
         """The text at `path`. Raises ServerError as `exchange`."""
-        return (await self.exchange("GET", path, None, seconds)).decode(errors="replace")
+        return (await self.exchange("GET", path, None, GET_SECONDS)).decode(errors="replace")
 
     @abstractmethod
     async def close(self) -> None:

@@ -114,7 +114,7 @@ def encode_jsonl(row: Row, top_k: int | None = None) -> bytes:
         return f"{text}\n".encode(errors="replace")
 
 
-def encode_trec(row: Row, run_tag: str, top_k: int | None = None) -> bytes:
+def encode_trec(row: Row, run_tag: str) -> bytes:
     """Return the lines of a TREC run (`qid Q0 docid rank score tag`), none for an empty ranking.
 
     White space in `run_tag` becomes `_`. Raises LineError of kind `trec` where the qid is not
@@ -123,7 +123,7 @@ def encode_trec(row: Row, run_tag: str, top_k: int | None = None) -> bytes:
     tag = "_".join(run_tag.split()) or "batchrank"
     if row.qid is None:
         raise LineError("trec", "The qid is not known.")
-    places = ((doc.docid, doc.rank, doc.score) for doc in row.ranking[:top_k])
+    places = ((doc.docid, doc.rank, doc.score) for doc in row.ranking)
     return trec_lines(row.qid, places, tag)
 
 

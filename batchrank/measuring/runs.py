@@ -62,7 +62,7 @@ def is_store(path: Path) -> bool:
 
 
 async def read_source(
-    source: Path, number: int | None, wanted: Container[str] | None = None
+    source: Path, number: int | None, wanted: Container[str] | None
 ) -> MeasuredRun:
     """Read a run from a file, or from a store: `STORE`, `STORE#ID` or with its number.
 

@@ -96,7 +96,8 @@ def _ranking(seen: Survey, *, listwise: bool) -> Iterator[str]:
     long = max(1, at_share(seen.tokens, _OFTEN))
     yield f"# 19 of 20 documents have {long:,} tokens or less; of longer ones a prompt shows the"
     yield "# beginning."
-    yield ("" if listwise else "# ") + _line("max_doc_tokens", _default("max_doc_tokens"))
+    tokens = JobSpec.model_fields["max_doc_tokens"].default
+    yield ("" if listwise else "# ") + _line("max_doc_tokens", tokens)
     if seen.is_chinese and listwise:
         yield "# Most queries are in Chinese, and so are the instructions:"
         yield _line("template", "direct-zh")
@@ -133,10 +134,6 @@ def _night(seen: Survey) -> Iterator[str]:
     if seen.weighted:
         yield "# Queries that weigh more go first."
     yield '# deadline = "06:00"  # local time; what is left goes first next night'
-
-
-def _default(name: str) -> object:
-    return JobSpec.model_fields[name].default
 
 
 def _line(key: str, value: object) -> str:

@@ -87,10 +87,10 @@ def seen(value: object) -> object:
     return re.sub(r"[^\n -~]", _escaped, value)
 
 
-def signed(value: float, digits: int = 3) -> str:
+def signed(value: float) -> str:
     """With its sign, a real minus; nothing is `0.000`, without one."""
-    text = f"{value:+.{digits}f}".replace("-", "−")
-    return text[1:] if value == 0 or not float(f"{value:.{digits}f}") else text
+    text = f"{value:+.3f}"
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
-from types import TracebackType
 from typing import Any, Self
 
 import orjson
@@ -72,12 +71,7 @@ class JudgeServer:
         self.url = f"http://{host}:{port}"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
         self._ledger.close()

@@ -59,15 +59,13 @@ def test_a_failed_row_says_why_and_where() -> None:
 def test_cutting_does_not_change_what_is_left(top_k: int | None) -> None:
     whole = json.loads(encode_jsonl(ROW))["ranking"]
     assert json.loads(encode_jsonl(ROW, top_k))["ranking"] == whole[:top_k]
-    lines = encode_trec(ROW, "tag").splitlines()
-    assert encode_trec(ROW, "tag", top_k).splitlines() == lines[:top_k]
 
 
 def test_a_trec_run() -> None:
     assert encode_trec(ROW, "my tag") == (
         b"q Q0 c 1 3 my_tag\nq Q0 a 2 2 my_tag\nq Q0 b 3 1 my_tag\n"
     )
-    assert encode_trec(ROW, " ", 1) == b"q Q0 c 1 3 batchrank\n"
+    assert encode_trec(ROW, " ").startswith(b"q Q0 c 1 3 batchrank\n")
     assert encode_trec(replace(ROW, ranking=()), "t") == b""
 
 

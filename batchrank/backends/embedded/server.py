@@ -14,7 +14,6 @@ import signal
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from batchrank.backends.embedded.runtimes import Load, runtime_of
@@ -86,12 +85,7 @@ class EmbeddedServer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
 

@@ -9,6 +9,7 @@ _WIDTH = 64
 _HEIGHT = 14
 _BAR = 20
 _MARGIN = 9
+_PLACE = "place"
 
 
 def scatter(points: Sequence[tuple[str, float, float]], across: str, up: str) -> list[str]:
@@ -33,17 +34,17 @@ def scatter(points: Sequence[tuple[str, float, float]], across: str, up: str) ->
     return [*lines, f"{' ' * (_MARGIN - 1)}+{'-' * _WIDTH}", pad + ends, pad + across]
 
 
-def bars(names: Sequence[str], shares: Mapping[str, Sequence[float]], title: str) -> list[str]:
-    """One row a name, one column of bars a key, all to the same scale."""
+def bars(places: Sequence[str], shares: Mapping[str, Sequence[float]]) -> list[str]:
+    """One row a place, one column of bars a key, all to the same scale."""
     most = max(max(column) for column in shares.values()) or 1.0
-    first = max(len(title), *map(len, names))
-    lines = ["  ".join([title.ljust(first), *(key.ljust(_BAR + 5) for key in shares)]).rstrip()]
-    for place, name in enumerate(names):
+    first = max(len(_PLACE), *map(len, places))
+    lines = ["  ".join([_PLACE.ljust(first), *(key.ljust(_BAR + 5) for key in shares)]).rstrip()]
+    for row, place in enumerate(places):
         cells = [
-            f"{'#' * round(_BAR * column[place] / most):<{_BAR}}{column[place]:>5.0%}"
+            f"{'#' * round(_BAR * column[row] / most):<{_BAR}}{column[row]:>5.0%}"
             for column in shares.values()
         ]
-        lines.append("  ".join([name.ljust(first), *cells]))
+        lines.append("  ".join([place.ljust(first), *cells]))
     return lines
 
 

@@ -37,7 +37,7 @@ def diagnosis_lines(found: Diagnosis) -> list[str]:
     names = [_part(place, parts) for place in range(parts)]
     lines += ["", *table(header, alike), ""]
     lines += sentence("where the winners (the best fifth of an answer) sat in the prompt:")
-    lines += bars(names, found.winners, "place")
+    lines += bars(names, found.winners)
     pairs = found.pairs
     lines += [
         "",
