@@ -194,6 +194,10 @@ def test_what_is_advised_can_help(store: Path, tmp_path: Path) -> None:
         refused = nights.publish()
         assert "(0.6 MB for entries, a tenth of that to be sure, and 4.0 MB for" in refused.err
         assert refused.err.rstrip().endswith(": raise maxmemory")
+        for flags in ([], ["--json"]):
+            outlook = nights.publish("--dry-run", *flags)
+            assert (outlook.code, outlook.err) == (1, refused.err)
+        assert outlook.json["refusal"] in refused.err
         server.client.config_set("maxmemory", "100mb")
         for night in range(2):
             nights.rank({f"{night} {query}": docids for query, docids in many(1000).items()})

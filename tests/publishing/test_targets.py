@@ -406,6 +406,12 @@ def test_json_tells_what_became_of_it(nights: Nights) -> None:
     assert (told["generation"], told["entries"], told["shared"]) == (1, 1, 1)
     told = json.loads(nights.published("--json", "--dry-run"))
     assert (told["is_current"], told["current"]) == (True, 1)
+    nights.rank({"a": ["d2"]})
+    nights.published()
+    for flags, is_current in ((["--dry-run"], False), ([], True)):
+        told = nights.roll_back("--json", *flags).json
+        assert (told["generation"], told["is_current"]) == (1, is_current)
+        assert told["source"].startswith("run 1 of ")
 
 
 @pytest.mark.parametrize("target", ["redis://127.0.0.1:1/0", "unix:///x", "jsonl:cache.jsonl"])

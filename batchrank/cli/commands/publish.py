@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from batchrank.cli import options
-from batchrank.cli.display.published import as_value, ending_lines, outlook_lines
+from batchrank.cli.display.published import as_value, current_again, ending_lines, outlook_lines
 from batchrank.cli.display.runs import BY_HAND
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_output, stored_files
@@ -102,8 +103,11 @@ def publish(
     if rollback:
         place = target_of(make_publish_spec({**given, "target": target or source}, given))
         found = run_loop(_rollback(place, dry=dry))
+        if as_json:
+            print_json(current_again(found, dry=dry))
+            return
         is_now = "would be" if dry else "is"
-        typer.echo(f"generation {found.number} {is_now} current again ({found.header.source})")
+        _print([f"generation {found.number} {is_now} current again ({found.header.source})"])
         return
     if target is None:
         raise UsageError("name a store and a target: batchrank publish STORE TARGET")
@@ -123,16 +127,17 @@ def publish(
     seconds = time.monotonic() - started
     if as_json:
         print_json(as_value(ended))
-        return
-    lines = (
-        outlook_lines(ended, target_of(spec))
-        if isinstance(ended, Outlook)
-        else ending_lines(ended, seconds)
-    )
-    for line in lines:
-        typer.echo(printable(line))
+    elif isinstance(ended, Outlook):
+        _print(outlook_lines(ended, target_of(spec)))
+    else:
+        _print(ending_lines(ended, seconds))
     if isinstance(ended, Outlook) and ended.refusal is not None:
         raise TargetError(ended.refusal)
+
+
+def _print(lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(printable(line))
 
 
 async def _rollback(target: Target, *, dry: bool) -> Generation:

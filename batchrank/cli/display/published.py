@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from batchrank.formats.wording import counted, duration
 from batchrank.publishing.publication import Outlook, Published
-from batchrank.publishing.target import Target
+from batchrank.publishing.target import Generation, Target
 
 
 def outlook_lines(outlook: Outlook, target: Target) -> list[str]:
@@ -59,4 +59,14 @@ def as_value(ended: Published | Outlook) -> dict[str, object]:
         "current": current,
         "is_current": ended.is_current,
         "refusal": ended.refusal,
+    }
+
+
+def current_again(found: Generation, *, dry: bool) -> dict[str, object]:
+    """The generation that a rollback made current, or would make, for a machine."""
+    return {
+        "generation": found.number,
+        "entries": found.entries,
+        "source": found.header.source,
+        "is_current": not dry,
     }
