@@ -24,7 +24,7 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from batchrank.strategies.delta import Merging, delta
+from batchrank.strategies.incremental import Merging, delta
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.values import Ranking

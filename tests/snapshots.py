@@ -10,7 +10,7 @@ from batchrank.progress.snapshot import (
     Snapshot,
     WindowCount,
 )
-from batchrank.serving.served import EndpointState
+from batchrank.serving.stats import EndpointState
 from batchrank.values import QueryStatus, Status, Tally
 
 GPU1 = "http://gpu1:8000"

@@ -26,14 +26,14 @@ from batchrank.prompts.loading import load_template
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.template import Kind
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asked import STORED, Asked
 from batchrank.ranking.asker import Asker, Manner
+from batchrank.ranking.outcomes import STORED, Asked
 from batchrank.readings.base import Means, Reader, Way
 from batchrank.readings.identifiers import Identifiers
 from batchrank.serving.capacity import FixedCapacity
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
-from batchrank.serving.trial import trial
+from batchrank.serving.probe import probe
 from batchrank.store.store import Store
 from batchrank.values import Document, Permutation, Query, Request, Status, Window
 from tests.waiting import PATIENCE
@@ -42,7 +42,7 @@ TEMPLATE = load_template("direct-en", "direct")
 Reply = str | Answer | ServerError
 NOW = (0, 0)
 INFO = ServerInfo("fake", "m", "id", tuple(Form))
-PROBES = tuple(trial(form) for form in Form)
+PROBES = tuple(probe(form) for form in Form)
 
 
 @dataclass
@@ -180,7 +180,7 @@ def asker_of(
         clock=clock,
         proved=True,
     )
-    pool = Pool([endpoint], trial(form), timeout=60, wait_for_server=60, say=print, clock=clock)
+    pool = Pool([endpoint], probe(form), timeout=60, wait_for_server=60, say=print, clock=clock)
     ways = (Way(reader or Identifiers(full=False), Means(TEMPLATE, form)),)
     return Asker(pool, store, run, Manner(identity, ways, re_ask))
 

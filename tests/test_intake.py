@@ -261,5 +261,5 @@ async def test_what_looks_odd_is_counted_by_what_it_is(night: Night) -> None:
 
     _, intake, _ = await night.run(rising, rising.replace(b'"a"', b'"b"'), line("c"))
 
-    (said,) = intake.oddities.lines()
+    (said,) = intake.query_warnings.lines()
     assert said.startswith("2 queries ('a', 'b'): scores rise")

@@ -46,7 +46,7 @@ LAYERS = (
     layer("the servers of a job; the cache entries of a run", "publishing serving"),
     layer("one window, one query, one job", "ranking"),
     layer("what a run holds; how far it is", "progress results"),
-    layer("a run; stores as files", "keeping running"),
+    layer("a run; stores as files", "maintenance running"),
     layer("what a run will take; what runs are worth; who watches", "live measuring planning"),
     layer("a run on a page", "reporting"),
     layer("the night around a run", "nightly"),

@@ -14,13 +14,13 @@ from batchrank.calls import Answer, Usage
 from batchrank.errors import StoppedError
 from batchrank.prompts.render import Cut, QueryTexts
 from batchrank.prompts.tokens import TokenCounter
-from batchrank.ranking.asked import Asked
+from batchrank.ranking.outcomes import Asked
 from batchrank.ranking.reranker import Reranker, failed, needs_ranking, tally, unranked
 from batchrank.selection.filtering import first, scored
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.store.records import StoredAnswer
-from batchrank.strategies.delta import Merging
+from batchrank.strategies.incremental import Merging
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.strategies.single import single

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from batchrank.calls import Answer
-from batchrank.keeping.retention import Collected, collect
 from batchrank.keys import short_hash
+from batchrank.maintenance.retention import Collected, collect
 from batchrank.store.lock import store_lock
 from batchrank.store.records import Line, Run
 from batchrank.store.store import Store

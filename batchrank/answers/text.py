@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from batchrank.answers.lexing import Kind, Token, tokens
+from batchrank.answers.mentions import is_announced, judge, sentences
 from batchrank.answers.reading import Found, failed
-from batchrank.answers.runs import Item, Run, level, runs
 from batchrank.answers.scores import by_pairs, by_scores
-from batchrank.answers.standing import is_announced, judge, sentences
+from batchrank.answers.sequences import Item, Run, level, runs
 
 _REFUSAL = re.compile(
     r"\b(?:sorry|apologi[sz]e|cannot|unable|decline|(?:can|won|could)['’]t)\b|抱歉|无法|無法|不能",

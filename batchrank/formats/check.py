@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
-from batchrank.formats.repeats import Qids
+from batchrank.formats.qids import Qids
 from batchrank.formats.requests import parse_request
 from batchrank.formats.wording import counted, shown
 from batchrank.values import Request

@@ -9,10 +9,10 @@ from batchrank.errors import LineError, UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.encoders.base import Encoder, Record
 from batchrank.formats.encoders.formats import make_encoder
-from batchrank.formats.entries import Entry, read_record
 from batchrank.formats.lines import RawLine
-from batchrank.formats.oddities import Oddities
-from batchrank.formats.repeats import Qids
+from batchrank.formats.qids import Qids
+from batchrank.formats.querywarnings import QueryWarnings
+from batchrank.formats.records import Entry, read_record
 from batchrank.formats.sources.source import Source, read_queries
 from batchrank.values import OutputFormat
 
@@ -23,13 +23,13 @@ _NAMED = 20
 class Converted:
     """Queries that were written, and what was not: of lines left out the first few are named.
 
-    `oddities` are about queries that were written, `notes` about the input as a whole.
+    `query_warnings` are about queries that were written, `notes` about the input as a whole.
     """
 
     queries: int = 0
     left_out: int = 0
     reasons: list[str] = field(default_factory=list)
-    oddities: Oddities = field(default_factory=Oddities)
+    query_warnings: QueryWarnings = field(default_factory=QueryWarnings)
     notes: list[str] = field(default_factory=list)
 
 
@@ -79,4 +79,4 @@ def _encoded(
                 found.reasons.append(f"line {line.number}: {error}")
             continue
         found.queries += 1
-        found.oddities.add(warnings, qid or "")
+        found.query_warnings.add(warnings, qid or "")

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from batchrank.errors import DiskError
 from batchrank.formats.atomic import AtomicFile
-from batchrank.live.figures import LAST_PUBLICATION, LAST_SUCCESS, registry_of
+from batchrank.live.prometheus import LAST_PUBLICATION, LAST_SUCCESS, registry_of
 from batchrank.progress.snapshot import Snapshot
 
 _SECONDS_A_FILE = 15.0

@@ -7,7 +7,7 @@ import asyncio
 from batchrank.errors import BatchrankError, RejectedError
 from batchrank.formats.wording import displayable
 from batchrank.nightly.after import FAILED, UNDONE, steps_of
-from batchrank.spec.dating import names_of
+from batchrank.spec.dates import names_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.connection import is_there
 from batchrank.store.published import SAME_NIGHT_SECONDS

@@ -11,7 +11,7 @@ from batchrank.formats.toml import write_toml
 from batchrank.formats.wording import counted, displayable
 from batchrank.nightly.survey import Survey, at_share
 from batchrank.results.filenames import default_output
-from batchrank.spec.dating import literal
+from batchrank.spec.dates import literal
 from batchrank.spec.jobspec import JobSpec
 
 _NO_RERANKER = ("embed", "whisper", "bge-", "nomic", "minilm")

@@ -18,9 +18,9 @@ from batchrank.ranking.job import Job
 from batchrank.running.night import End
 from batchrank.serving.capacity import to_fill
 from batchrank.serving.connection import Connection, connect
-from batchrank.serving.curfew import Curfew
-from batchrank.serving.leading import prove
+from batchrank.serving.firstserver import prove
 from batchrank.serving.preflight import Profile
+from batchrank.serving.quiethours import Curfew
 from batchrank.serving.sanity import sanity_requests
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates

@@ -16,8 +16,8 @@ from batchrank.formats.sources.source import read_queries
 from batchrank.keys import line_digest, short_hash
 from batchrank.planning.known import KnownLines
 from batchrank.prompts.render import QueryTexts, text_of
-from batchrank.ranking.asked import Asked
 from batchrank.ranking.job import Job
+from batchrank.ranking.outcomes import Asked
 from batchrank.ranking.reranker import Reranker
 from batchrank.running.inputs import source_of
 from batchrank.serving.slots import Priority

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from batchrank.formats.wording import counted
 from batchrank.progress.snapshot import State, Step
-from batchrank.ranking.asked import Spent
+from batchrank.ranking.outcomes import Spent
 from batchrank.values import Tally
 
 _MEANINGFUL = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from batchrank.serving.served import LATENCY_BOUNDS, EndpointState
+from batchrank.serving.stats import LATENCY_BOUNDS, EndpointState
 from batchrank.values import QueryStatus, Status, Tally
 
 State = Literal["starting", "ranking", "stopping", "writing", "publishing", "reporting", "ended"]

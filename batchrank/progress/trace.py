@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from batchrank.progress.snapshot import Rates
-from batchrank.serving.served import EndpointState
+from batchrank.serving.stats import EndpointState
 
 _MINUTE = 60.0
 _MOST_POINTS = 120

@@ -15,9 +15,9 @@ from batchrank.errors import BudgetSpentError, PromptError, ServerError
 from batchrank.keys import answer_key
 from batchrank.logs import about_window
 from batchrank.prompts.render import QueryTexts
-from batchrank.ranking.asked import NOBODY, STORED, Asked, Spent
-from batchrank.ranking.flights import Flight, Place
-from batchrank.ranking.second import prompt_after
+from batchrank.ranking.inflight import Flight, Place
+from batchrank.ranking.outcomes import NOBODY, STORED, Asked, Spent
+from batchrank.ranking.reask import prompt_after
 from batchrank.readings.base import Way
 from batchrank.serving.pool import Pool
 from batchrank.serving.slots import Priority

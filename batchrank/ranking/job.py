@@ -14,7 +14,7 @@ from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.ways import make_ways
 from batchrank.strategies.base import Strategy
-from batchrank.strategies.delta import Merging
+from batchrank.strategies.incremental import Merging
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from batchrank.readings.named import READERS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.store.store import Store
 from batchrank.strategies.base import Round, drive
-from batchrank.strategies.delta import building_on
+from batchrank.strategies.incremental import building_on
 from batchrank.values import Permutation, RankedQuery, Window
 
 _GONE = "its answer is no longer in the store"

@@ -11,12 +11,12 @@ from typing import Protocol
 from batchrank.calls import Usage
 from batchrank.logs import about
 from batchrank.prompts.render import Cut, QueryTexts
-from batchrank.ranking.asked import Asked
+from batchrank.ranking.outcomes import Asked
 from batchrank.selection.filtering import restored, without
 from batchrank.selection.selection import Selection
 from batchrank.serving.slots import Priority
 from batchrank.strategies.base import Round, Strategy, drive
-from batchrank.strategies.delta import Merging, building_on
+from batchrank.strategies.incremental import Merging, building_on
 from batchrank.values import (
     Lineage,
     Permutation,

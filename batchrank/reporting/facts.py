@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from batchrank.measuring.comparison import Change, Evaluation
+from batchrank.measuring.cost import Worth
 from batchrank.measuring.nights import Spending
-from batchrank.measuring.worth import Worth
 from batchrank.results.causes import Cause
 from batchrank.store.queries import Coverage
 from batchrank.store.records import Run, Totals

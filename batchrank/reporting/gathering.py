@@ -10,9 +10,9 @@ from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import displayable
 from batchrank.measuring.bias import Presented, winners_by_place
 from batchrank.measuring.comparison import EXTREMES, Evaluation, evaluate_run
+from batchrank.measuring.cost import YARDSTICK, Worth, worth
 from batchrank.measuring.nights import night_of
 from batchrank.measuring.runs import MeasuredRun, read_store
-from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, Qrels, parse_measures
 from batchrank.ranking.replay import replay
 from batchrank.reporting.against import Compared, compare, read_two

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import time, timedelta
 
-from batchrank.spec.wall import local, moment_of
+from batchrank.spec.walltime import local, moment_of
 
 _DAY = timedelta(hours=23)
 """A job that starts every day is in its next night by then; an hour is left for a late start."""

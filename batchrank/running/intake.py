@@ -10,17 +10,17 @@ from typing import Any
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
-from batchrank.formats.oddities import Oddities
+from batchrank.formats.querywarnings import QueryWarnings
 from batchrank.formats.requests import parse_request, repeated_qid, salvage
 from batchrank.formats.sources.source import Source, is_plain, read_queries
 from batchrank.keys import generation, line_digest, ranking_key, short_digest, short_hash
-from batchrank.ranking.ancestry import find_lineages
 from batchrank.ranking.job import Job
+from batchrank.ranking.lineages import find_lineages
 from batchrank.ranking.reranker import failed
 from batchrank.running.readerthread import in_daemon_thread
-from batchrank.running.redo import forget_fallbacks
+from batchrank.running.retryfallbacks import forget_fallbacks
 from batchrank.running.spool import Spool
-from batchrank.selection.unseen import UnseenKeys
+from batchrank.selection.unknownkeys import UnknownKeys
 from batchrank.store.history import finish_reading, left_out
 from batchrank.store.records import Known, Line, Run
 from batchrank.store.repeated import Repeated
@@ -82,7 +82,7 @@ class Intake:
         self.known = 0
         self.bytes_read = 0
         self.is_read = False
-        self.oddities = Oddities()
+        self.query_warnings = QueryWarnings()
         self.notes: list[str] = []
         """What is odd about the source as a whole."""
         self.left = 0
@@ -99,7 +99,7 @@ class Intake:
         reduced = order.reduced
         self._reduced = generation(reduced.key, run.fresh_since) if reduced else None
         self._selection = job.spec.selection
-        self.unseen = UnseenKeys(job.spec.filter.keys if job.spec.filter else ())
+        self.unknown_keys = UnknownKeys(job.spec.filter.keys if job.spec.filter else ())
         self._size: int | None = None
 
     @property
@@ -263,9 +263,9 @@ class Intake:
         except LineError as error:
             return error
         candidates, qid = parsed.request.candidates, parsed.request.query.qid
-        self.oddities.add(parsed.warnings, qid)
-        self.oddities.add(self._selection.warnings(candidates, self._job.spec.deepest), qid)
-        self.unseen.look(candidates)
+        self.query_warnings.add(parsed.warnings, qid)
+        self.query_warnings.add(self._selection.warnings(candidates, self._job.spec.deepest), qid)
+        self.unknown_keys.look(candidates)
         return parsed.request
 
 

@@ -12,7 +12,7 @@ from batchrank.running.deadline import Night, next_deadline
 from batchrank.running.stopping import Stopping
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.times import parse_clock, parse_duration
-from batchrank.spec.wall import told
+from batchrank.spec.walltime import told
 from batchrank.store.history import open_nights
 from batchrank.store.lock import store_lock
 from batchrank.store.store import Store

@@ -32,7 +32,7 @@ from batchrank.running.ticking import Ticking
 from batchrank.running.timekeeper import Timekeeper
 from batchrank.running.verdict import conclude
 from batchrank.serving.session import Session
-from batchrank.spec.dating import names_of
+from batchrank.spec.dates import names_of
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates, load_templates
 from batchrank.store.connection import is_there

@@ -13,7 +13,7 @@ from batchrank.progress.counts import Progress
 from batchrank.running.deadline import Night
 from batchrank.running.night import End, end_of
 from batchrank.running.pace import Pace, WorkClock
-from batchrank.serving.curfew import Curfew
+from batchrank.serving.quiethours import Curfew
 from batchrank.spec.jobspec import JobSpec
 
 

@@ -64,7 +64,7 @@ async def _told(ongoing: Ongoing) -> Report:
     store, run, intake = ongoing.store, ongoing.run, ongoing.intake
     counts = await _count(store, run, intake)
     totals = counts.totals
-    warnings = [*intake.notes, *intake.oddities.lines(), *intake.unseen.warnings()]
+    warnings = [*intake.notes, *intake.query_warnings.lines(), *intake.unknown_keys.warnings()]
     return Report(
         run=run,
         exit_code=0,

@@ -21,9 +21,9 @@ from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError, UnavailableError, UsageError
 from batchrank.serving.backoff import persist_loading
 from batchrank.serving.fit import Fit, tokens_needed
-from batchrank.serving.following import Changed
+from batchrank.serving.gather import gather_ready
+from batchrank.serving.membership import Changed
 from batchrank.serving.nodes import nodes_of
-from batchrank.serving.together import together
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.times import parse_duration
@@ -106,7 +106,7 @@ async def connect(
             for backend in backends:
                 stack.push_async_callback(backend.close)
         pairs = list(zip(servers, backends, strict=True))
-        met = await together(
+        met = await gather_ready(
             [_meet(spec, *pair, say, waits, alone=len(pairs) == 1) for pair in pairs],
             # Others answer GETs alone at first: one of them may hang, and one that loads says so.
             lambda member: kind == "ollama" and member.can_lead,

@@ -12,8 +12,8 @@ from batchrank.clock import Clock
 from batchrank.errors import BadResponseError, FatalServerError, ModelChangedError
 from batchrank.serving.breaker import Breaker
 from batchrank.serving.capacity import Capacity
-from batchrank.serving.served import EndpointState, Served
-from batchrank.serving.trial import proves
+from batchrank.serving.probe import proves
+from batchrank.serving.stats import EndpointState, Served
 
 _TWINS = {Form.GRAMMAR: Form.REGEX, Form.REGEX: Form.GRAMMAR}
 """Forms that a prompt asks for in the same words."""

@@ -11,7 +11,7 @@ from batchrank.backends.transport import Gate, Transport
 from batchrank.distributed.cluster import Change, Cluster, Wish, ray_cluster
 from batchrank.distributed.relay import NodeServer
 from batchrank.errors import NoServerError
-from batchrank.serving.following import Changed
+from batchrank.serving.membership import Changed
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.times import parse_duration
 

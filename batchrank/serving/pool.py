@@ -23,8 +23,8 @@ from batchrank.errors import (
 from batchrank.serving.backoff import MAX_ATTEMPTS, delay_of, next_delay
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.outage import Outage
-from batchrank.serving.served import EndpointState
 from batchrank.serving.slots import Priority, Slots
+from batchrank.serving.stats import EndpointState
 
 _log = logging.getLogger(__name__)
 

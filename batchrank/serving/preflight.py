@@ -17,8 +17,8 @@ from batchrank.readings.first_token import LETTERS
 from batchrank.serving.backoff import persist
 from batchrank.serving.connection import Connection
 from batchrank.serving.fit import MIN_DOC_TOKENS, Fit, fit_context, tokens_needed
+from batchrank.serving.probe import probe, proves
 from batchrank.serving.rehearsal import rehearse
-from batchrank.serving.trial import proves, trial
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.stagespec import StageSpec
@@ -183,7 +183,7 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
         if form is Form.TEXT:
             break
         try:
-            asked = trial(form)
+            asked = probe(form)
             answer = await _send(backend, asked, seconds)
         except ServerError as error:
             if error.retryable or error.exit_code == NoServerError.exit_code:
@@ -197,7 +197,7 @@ async def _constrained_form(backend: Backend, forms: tuple[Form, ...], seconds: 
 async def _alternatives(backend: Backend, seconds: float) -> int:
     """How many alternatives of a token the server returns; UnfitServerError where none or one."""
     for wanted in _TOP_LOGPROBS:
-        prompt = replace(trial(Form.TEXT), max_tokens=1, top_logprobs=wanted)
+        prompt = replace(probe(Form.TEXT), max_tokens=1, top_logprobs=wanted)
         try:
             answer = await _send(backend, prompt, seconds)
         except ServerError as error:

@@ -13,14 +13,14 @@ from batchrank.clock import Clock
 from batchrank.errors import UnfitServerError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, Member, connect
-from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.following import follow
-from batchrank.serving.leading import prove
-from batchrank.serving.neighbour import give_way, keep_quiet_hours
+from batchrank.serving.firstserver import prove
+from batchrank.serving.membership import follow
 from batchrank.serving.pool import Pool
 from batchrank.serving.preflight import Profile
-from batchrank.serving.trial import trial_of
+from batchrank.serving.probe import probe_of
+from batchrank.serving.quiethours import Curfew
+from batchrank.serving.sharing import give_way, keep_quiet_hours
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.times import parse_duration
@@ -90,7 +90,7 @@ class Session:
         endpoints = [endpoint_of(member) for member in connection.members]
         pool = Pool(
             endpoints,
-            trial_of({stage.answer for stage in spec.stages}, profile.form),
+            probe_of({stage.answer for stage in spec.stages}, profile.form),
             timeout=spec.timeout,
             wait_for_server=parse_duration(spec.wait_for_server),
             say=self._say,

@@ -13,7 +13,7 @@ from batchrank.errors import UsageError
 from batchrank.prompts.loading import load_template
 from batchrank.prompts.template import NO_TEMPLATE, Template
 from batchrank.spec.complaints import Given, complaint, unreadable_text
-from batchrank.spec.dating import check_placeholders, dated, read_names
+from batchrank.spec.dates import check_placeholders, dated, read_names
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.publishspec import PublishSpec
 from batchrank.spec.stagespec import USED

@@ -13,7 +13,7 @@ from batchrank.spec.stagespec import StageSpec
 from batchrank.spec.times import parse_duration
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.cascade import cascade
-from batchrank.strategies.delta import Merging
+from batchrank.strategies.incremental import Merging
 
 _MANY_PAIRS = 30
 _AFTER_THINKING = ("winners", "full", "explain", "graded")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from batchrank.spec.endpointspec import EndpointSpec
 from batchrank.spec.fields import MANY, Number, Switch, Variable, Whole
-from batchrank.spec.quiet import QuietHours, parse_quiet_hours
+from batchrank.spec.quiethours import QuietHours, parse_quiet_hours
 from batchrank.spec.times import parse_duration
 
 

@@ -12,7 +12,7 @@ from batchrank.readings.base import Reader
 from batchrank.readings.named import POINTWISE, READERS
 from batchrank.spec.fields import MANY, Whole
 from batchrank.strategies.base import Strategy
-from batchrank.strategies.delta import Merging
+from batchrank.strategies.incremental import Merging
 from batchrank.strategies.orders import Order, forward, parse_merge_orders, parse_orders
 from batchrank.strategies.pairwise import pairwise
 from batchrank.strategies.passes import in_passes

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from batchrank.errors import UsageError
 from batchrank.serving.backoff import persist
-from batchrank.serving.together import HELD_UP_SECONDS
-from batchrank.serving.waking import TOLD_SECONDS
+from batchrank.serving.gather import HELD_UP_SECONDS
+from batchrank.serving.warmup import TOLD_SECONDS
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
 from scripts.judge import JudgeConfig, JudgeServer

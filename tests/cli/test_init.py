@@ -26,7 +26,7 @@ from tests.cli.running import (
 )
 
 TODAY = datetime.now(UTC).date()
-LOOK = "batchrank.cli.commands.start.look"
+LOOK = "batchrank.cli.commands.init.look"
 
 
 @pytest.fixture

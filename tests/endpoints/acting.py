@@ -18,7 +18,7 @@ from batchrank.calls import Answer, ChatPrompt, Form
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
-from batchrank.serving.trial import trial
+from batchrank.serving.probe import probe
 from tests.backends.servers import CHAT, Reply, raw
 
 __all__ = ["CHAT", "Acting", "Actor", "Clock", "Reply", "ask", "pooled", "prompt", "raw"]
@@ -167,7 +167,7 @@ async def pooled(
         ]
         pool = Pool(
             endpoints,
-            trial(Form.TEXT),
+            probe(Form.TEXT),
             timeout=seconds,
             wait_for_server=wait_for_server,
             say=said.append,

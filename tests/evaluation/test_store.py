@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from batchrank.formats.wording import money
+from batchrank.measuring.cost import worth
 from batchrank.measuring.nights import Spending, went_on_from
-from batchrank.measuring.worth import worth
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
 from batchrank.store.records import Run

@@ -18,8 +18,8 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from batchrank.cli.views import views_of
-from batchrank.live.figures import registry_of
 from batchrank.live.metrics import Textfile
+from batchrank.live.prometheus import registry_of
 from batchrank.progress.snapshot import Snapshot, Step
 from batchrank.spec.address import Address, parse_address
 from scripts.judge import JudgeServer

@@ -9,7 +9,7 @@ import pytest
 
 from batchrank.errors import UsageError
 from batchrank.nightly.day import spec_of_the_night
-from batchrank.spec.dating import DATED, dated, names_of
+from batchrank.spec.dates import DATED, dated, names_of
 from batchrank.spec.loading import load_spec, make_spec
 from batchrank.store.store import Store
 

@@ -100,7 +100,7 @@ def desk(
     monkeypatch.chdir(tmp_path)
     places = (Place("Ollama", sample_server.url, "ollama"),)
     monkeypatch.setattr("batchrank.serving.connection.discover", partial(discover, places))
-    monkeypatch.setattr("batchrank.cli.commands.start.look", lambda _: look(places))
+    monkeypatch.setattr("batchrank.cli.commands.init.look", lambda _: look(places))
     night = {"input": "log-{date}.jsonl", "store": "nightly.sqlite", "model": MODEL}
     lines = [f"{name} = {orjson.dumps(value).decode()}\n" for name, value in night.items()]
     (tmp_path / "nightly.toml").write_text("".join(lines))

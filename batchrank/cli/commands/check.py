@@ -21,7 +21,7 @@ from batchrank.formats.wording import counted, duration
 from batchrank.planning.doctor import Findings, Speed, examine
 from batchrank.publishing.making import obstacle
 from batchrank.running.inputs import source_of
-from batchrank.selection.unseen import UnseenKeys
+from batchrank.selection.unknownkeys import UnknownKeys
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
 from batchrank.values import Request
@@ -60,19 +60,19 @@ def check(
     """
     belonging = {"corpus": corpus, "topics": topics, "run_file": run_file}
     spec = load_spec(job, {"format": format_, "limit": limit, **belonging})
-    selection, unseen = spec.selection, UnseenKeys(spec.filter.keys if spec.filter else ())
+    selection, unknown_keys = spec.selection, UnknownKeys(spec.filter.keys if spec.filter else ())
 
     def further(request: Request) -> Sequence[str]:
-        unseen.look(request.candidates)
+        unknown_keys.look(request.candidates)
         return selection.warnings(request.candidates, spec.deepest)
 
     notes: list[str] = []
     blocks = read_queries(source_of(spec, queries), spec.limit, notes.append)
     report = check_lines(blocks, further)
     if as_json:
-        print_json({**report.as_dict(), "notes": notes, "filter": unseen.warnings()})
+        print_json({**report.as_dict(), "notes": notes, "filter": unknown_keys.warnings()})
     else:
-        warnings = (*notes, *unseen.warnings())
+        warnings = (*notes, *unknown_keys.warnings())
         for line in (*report.lines(), *(f"warning: {said}" for said in warnings)):
             typer.echo(line)
     raise typer.Exit(2 if report.failures else 0)

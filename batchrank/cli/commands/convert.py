@@ -49,7 +49,7 @@ def convert_command(
     talk = Talk()
     if form == "trec":
         talk.say("a TREC run holds qids, docids and scores alone: the texts are left out")
-    for said in (*found.notes, *found.oddities.lines()):
+    for said in (*found.notes, *found.query_warnings.lines()):
         talk.say(said)
     for reason in found.reasons:
         talk.say(f"left out: {reason}")

@@ -13,7 +13,7 @@ from batchrank.cli.commands.run import run
 from batchrank.cli.display.tuned import checked_lines, label_lines
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.trying import (
+from batchrank.cli.trials import (
     NO_MATTER,
     OF_ONE_WINDOW,
     STORE,

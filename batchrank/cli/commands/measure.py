@@ -21,16 +21,16 @@ from batchrank.cli.display.values import comparison_value, evaluation_value, run
 from batchrank.cli.loop import run_loop
 from batchrank.cli.settings import settings_of
 from batchrank.cli.streams import print_json
-from batchrank.cli.trying import NO_MATTER, SampleSize, Say, try_on
+from batchrank.cli.trials import NO_MATTER, SampleSize, Say, try_on
 from batchrank.errors import UsageError
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
 from batchrank.measuring.comparison import compare_runs, evaluate_run, likenesses
+from batchrank.measuring.cost import YARDSTICK, Worth, worth
 from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, noise
 from batchrank.measuring.runs import MeasuredRun, read_source
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
-from batchrank.measuring.worth import YARDSTICK, Worth, worth
 from batchrank.metrics.evaluation import DEFAULT_MEASURES, parse_measures
 from batchrank.metrics.significance import Test
 from batchrank.running.inputs import source_of

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from batchrank.cli.commands.look import status
+from batchrank.cli.commands.status import status
 from batchrank.cli.display.board import board
 from batchrank.cli.talk import told
 from batchrank.errors import BatchrankError, UsageError

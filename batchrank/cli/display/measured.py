@@ -14,9 +14,9 @@ from batchrank.measuring.comparison import (
     QueryChange,
     hurt_and_helped,
 )
+from batchrank.measuring.cost import YARDSTICK, Worth
 from batchrank.measuring.nights import Spending
 from batchrank.measuring.runs import MeasuredRun
-from batchrank.measuring.worth import YARDSTICK, Worth
 from batchrank.metrics.evaluation import Scored
 from batchrank.metrics.significance import SAMPLES, Test
 from batchrank.store.spending import Calls

@@ -11,7 +11,7 @@ from batchrank.planning.outlook import Outlook
 from batchrank.running.night import End
 from batchrank.running.report import Report
 from batchrank.spec.jobspec import JobSpec
-from batchrank.spec.wall import told
+from batchrank.spec.walltime import told
 from batchrank.store.queries import Coverage
 from batchrank.store.records import Totals
 from batchrank.values import QueryStatus

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from batchrank.measuring.comparison import Comparison, Evaluation, hurt_and_helped
+from batchrank.measuring.cost import Worth
 from batchrank.measuring.runs import MeasuredRun
-from batchrank.measuring.worth import Worth
 from batchrank.metrics.evaluation import Scored
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Protocol
 
 from batchrank.errors import LineError
-from batchrank.formats.entries import Entry
+from batchrank.formats.records import Entry
 from batchrank.formats.rows import Row
 from batchrank.formats.wording import shown
 from batchrank.values import Document, Query, Request

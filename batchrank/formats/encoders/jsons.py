@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from batchrank.formats.encoders.base import Record, as_entry
-from batchrank.formats.entries import beside, canonical, titled
 from batchrank.formats.jsonline import dump_line
+from batchrank.formats.records import beside, canonical, titled
 from batchrank.formats.rows import Row, encode_jsonl
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from batchrank.formats.encoders.base import Record, no_candidates
-from batchrank.formats.entries import Entry
 from batchrank.formats.jsonline import dump_line
+from batchrank.formats.records import Entry
 from batchrank.formats.rows import FilteredDoc
 from batchrank.formats.sources.parquet import import_pyarrow
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchrank.formats.encoders.base import Record, no_candidates
-from batchrank.formats.entries import Entry
+from batchrank.formats.records import Entry
 from batchrank.formats.rows import encode_trec, trec_lines
 
 _FIRST_STAGE = "first-stage"

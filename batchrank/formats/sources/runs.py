@@ -9,7 +9,7 @@ from typing import Any
 
 from batchrank.errors import LineError, UsageError
 from batchrank.formats.lines import RawLine
-from batchrank.formats.oddities import named_queries
+from batchrank.formats.querywarnings import named_queries
 from batchrank.formats.sources.corpus import Texts, TextStore, text_store
 from batchrank.formats.sources.tables import encoded, unusable
 from batchrank.formats.trec import numbered_lines, read_trec_line

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from batchrank.formats.encoders.base import Record
 from batchrank.formats.encoders.formats import make_encoder
-from batchrank.formats.entries import read_entry
+from batchrank.formats.records import read_entry
 from batchrank.formats.rows import FilteredDoc, Invocation, Row, RowError
 from batchrank.values import OutputFormat
 from tests.cli.conftest import Shell, rows, server, shell, source

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from batchrank.formats.encoders.formats import make_encoder
-from batchrank.formats.entries import read_entry
+from batchrank.formats.records import read_entry
 from batchrank.formats.rows import Invocation, RankedDoc, Row
 from batchrank.formats.sources.source import Source
 from batchrank.values import Document, OutputFormat

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from batchrank.errors import LineError, UsageError
 from batchrank.formats.convert import Converted, convert
 from batchrank.formats.encoders.formats import output_format
-from batchrank.formats.entries import canonical, read_entry
+from batchrank.formats.records import canonical, read_entry
 from batchrank.formats.sources.source import Source
 from batchrank.values import InputFormat, OutputFormat
 from tests.formats.sources.reading import lines_of

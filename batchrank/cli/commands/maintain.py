@@ -19,8 +19,8 @@ from batchrank.cli.streams import print_json
 from batchrank.cli.talk import Talk
 from batchrank.errors import StoreError, UsageError
 from batchrank.formats.wording import counted, printable
-from batchrank.keeping.joining import Joined, join
-from batchrank.keeping.retention import collect
+from batchrank.maintenance.joining import Joined, join
+from batchrank.maintenance.retention import collect
 from batchrank.spec.times import parse_duration
 from batchrank.store.backup import back_up
 from batchrank.store.connection import is_there

@@ -9,7 +9,7 @@ from batchrank.formats.wording import counted, shown
 _NAMED = 3
 
 
-class Oddities:
+class QueryWarnings:
     """How many queries each sentence is true of, and the qids of the first few."""
 
     def __init__(self) -> None:

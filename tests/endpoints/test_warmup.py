@@ -13,8 +13,8 @@ from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.calls import Form
 from batchrank.errors import UnavailableError
-from batchrank.serving.trial import trial
-from batchrank.serving.waking import wake
+from batchrank.serving.probe import probe
+from batchrank.serving.warmup import wake
 from tests.endpoints.acting import Actor, Clock, Reply
 
 SILENT, BUSY = 60.0, 300.0
@@ -86,7 +86,7 @@ async def woken(
         backend = OpenAIBackend(BackendOptions(actor.url))
         try:
             info = await backend.describe()
-            await wake(backend, info, trial(Form.TEXT), loading, BUSY, say, found.clock)
+            await wake(backend, info, probe(Form.TEXT), loading, BUSY, say, found.clock)
         except UnavailableError as error:
             found.error = error
         finally:

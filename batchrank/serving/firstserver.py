@@ -10,10 +10,10 @@ from batchrank.calls import Form
 from batchrank.clock import Clock, SystemClock
 from batchrank.errors import NoServerError, ServerError
 from batchrank.serving.connection import Connection, Member
+from batchrank.serving.gather import HELD_UP_SECONDS, gather_ready
 from batchrank.serving.preflight import Profile, preflight
-from batchrank.serving.together import HELD_UP_SECONDS, together
-from batchrank.serving.trial import trial_of
-from batchrank.serving.waking import TOLD_SECONDS, wake, within
+from batchrank.serving.probe import probe_of
+from batchrank.serving.warmup import TOLD_SECONDS, wake, within
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
 from batchrank.spec.times import parse_duration
@@ -43,7 +43,7 @@ async def _led_by_one_awake(
     connection: Connection, spec: JobSpec, say: Say, waits: Say, clock: Clock
 ) -> Connection:
     """Wake the first server, and the others with it where it is slow."""
-    asked = trial_of({stage.answer for stage in spec.stages}, Form.TEXT)
+    asked = probe_of({stage.answer for stage in spec.stages}, Form.TEXT)
     loading = max(spec.timeout, parse_duration(spec.wait_for_server))
     faults: dict[Member, NoServerError] = {}
 
@@ -64,7 +64,7 @@ async def _led_by_one_awake(
     able = [member for member in connection.members if member.can_lead]
     front = asyncio.ensure_future(wakes(able[0]))
     works = [front, *map(wakes_too, able[1:])]
-    awake = await together(works, bool, clock, first_is_enough=True)
+    awake = await gather_ready(works, bool, clock, first_is_enough=True)
     if True in awake:
         for member in able[: awake.index(True)]:
             silent = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from batchrank.strategies.delta import Merging, building_on, delta
+from batchrank.strategies.incremental import Merging, building_on, delta
 from batchrank.strategies.orders import forward
 from batchrank.strategies.segmented import segmented
 from batchrank.values import Lineage, Ranking

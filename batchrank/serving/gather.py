@@ -14,7 +14,7 @@ HELD_UP_SECONDS = 60.0
 """What the slowest servers have once another is ready: they can be taken in later."""
 
 
-async def together(
+async def gather_ready(
     works: Sequence[Awaitable[T]],
     is_ready: Callable[[T], bool],
     clock: Clock,

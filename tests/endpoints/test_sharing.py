@@ -17,9 +17,9 @@ from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.errors import StoppedError, UsageError
 from batchrank.serving.breaker import Breaker
-from batchrank.serving.curfew import Curfew
-from batchrank.serving.neighbour import give_way, keep_quiet_hours
-from batchrank.spec.quiet import QuietHours, parse_quiet_hours
+from batchrank.serving.quiethours import Curfew
+from batchrank.serving.sharing import give_way, keep_quiet_hours
+from batchrank.spec.quiethours import QuietHours, parse_quiet_hours
 from scripts.judge import JudgeConfig, JudgeServer
 from tests.backends.servers import CHAT, Reply, scripted
 from tests.endpoints.acting import Actor, Clock, ask, pooled, prompt

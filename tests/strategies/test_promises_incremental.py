@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from batchrank.spec.jobspec import JobSpec
 from batchrank.strategies.base import Round
-from batchrank.strategies.delta import delta
+from batchrank.strategies.incremental import delta
 from batchrank.values import Permutation, Ranking, Window
 from tests.strategies.driving import docids, drove, noisy, perfect, shuffled, useless
 

@@ -15,7 +15,7 @@ from batchrank.calls import ServerInfo
 from batchrank.errors import StoppedError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.following import Changed, follow
+from batchrank.serving.membership import Changed, follow
 from tests.endpoints.acting import Acting, Actor, ask, pooled
 from tests.waiting import soon
 

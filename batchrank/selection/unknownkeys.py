@@ -11,7 +11,7 @@ _REMEMBERED = 200
 """Keys that are there, for a guess at the one that was meant."""
 
 
-class UnseenKeys:
+class UnknownKeys:
     """Looks at the candidates of each query for the keys that a filter asks for."""
 
     def __init__(self, wanted: Collection[str]) -> None:

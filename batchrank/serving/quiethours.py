@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from batchrank.clock import Clock
 from batchrank.errors import StoppedError
-from batchrank.spec.quiet import QuietHours
-from batchrank.spec.wall import told
+from batchrank.spec.quiethours import QuietHours
+from batchrank.spec.walltime import told
 
 _LONGEST_SLEEP = 60.0
 """So that a clock that is set, or a machine that was suspended, is noticed."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from batchrank.answers.lexing import Kind
 from batchrank.answers.reading import Found, failed
-from batchrank.answers.runs import Run
+from batchrank.answers.sequences import Run
 
 _NEGATIVE = re.compile(
     r"\b(?:not|no|none|neither|nor|never|cannot|least|worst|irrelevant|unrelated|without|unable)\b"

@@ -15,7 +15,7 @@ import orjson
 
 from batchrank.errors import UsageError
 from batchrank.formats.wording import counted, listed, quoted
-from batchrank.keeping.parts import Part, check_parts, existing, parts_of
+from batchrank.maintenance.parts import Part, check_parts, existing, parts_of
 from batchrank.results.filenames import NO_FILE
 from batchrank.store.connection import store_errors
 from batchrank.store.packing import pack, unpack

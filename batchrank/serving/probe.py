@@ -14,21 +14,21 @@ _LIKELIHOOD = LikelihoodPrompt("The opposite of small is", " large")
 _RERANK = RerankPrompt("hello", ("Hello to all of you.", "Rice is boiled in water."))
 
 
-def trial(form: Form) -> ChatPrompt:
+def probe(form: Form) -> ChatPrompt:
     """Asks for a word; under a constraint the model can only write an identifier."""
     limit = max_tokens(form, _DOCUMENTS, 1)
     return ChatPrompt("Write the word hello.", _DOCUMENTS, 1, form, limit)
 
 
-def trial_of(readings: Collection[str], form: Form) -> Prompt:
-    """The trial of a server that answers for these readings, by their names in a job spec."""
+def probe_of(readings: Collection[str], form: Form) -> Prompt:
+    """The probe of a server that answers for these readings, by their names in a job spec."""
     if not set(readings) <= {"likelihood", "rerank"}:
-        return trial(form)
+        return probe(form)
     return _LIKELIHOOD if "likelihood" in readings else _RERANK
 
 
 def proves(answer: Answer, asked: Prompt) -> bool:
-    """Whether the answer to a trial is of its form; any answer keeps to free text."""
+    """Whether the answer to a probe is of its form; any answer keeps to free text."""
     if not isinstance(asked, ChatPrompt):
         return bool(answer.scored)
     return asked.form is Form.TEXT or read(answer, _DOCUMENTS, 1).status is Status.OK

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import time, timedelta
 
 from batchrank.errors import UsageError
-from batchrank.spec.wall import local, moments_of
+from batchrank.spec.walltime import local, moments_of
 
 _HOURS = re.compile(r"(\d{1,2}):(\d\d)\s*-\s*(\d{1,2}):(\d\d)")
 _MIDNIGHT = (24, 0)

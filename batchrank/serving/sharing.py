@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from batchrank.clock import Clock
 from batchrank.errors import ServerError
-from batchrank.serving.curfew import Curfew
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
+from batchrank.serving.quiethours import Curfew
 
 _LOOK_SECONDS = 2.0
 """Between two looks at a server's queue: what is in flight by then is not taken back."""
