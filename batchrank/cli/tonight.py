@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from batchrank.cli.loop import run_loop
@@ -12,6 +12,7 @@ from batchrank.errors import UsageError
 from batchrank.nightly.day import spec_of_the_night
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_spec
+from batchrank.spec.walltime import local
 
 
 def tonight(job: Path | None, flags: Mapping[str, object], day: datetime | None) -> JobSpec:
@@ -19,7 +20,7 @@ def tonight(job: Path | None, flags: Mapping[str, object], day: datetime | None)
     if day is not None:
         return load_spec(job, flags, day.date())
     now = time.time()
-    today = datetime.fromtimestamp(now, UTC).astimezone().date()
+    today = local(now).date()
     before = load_spec(job, flags, today - timedelta(days=1))
     return run_loop(spec_of_the_night(load_spec(job, flags, today), before, now))
 

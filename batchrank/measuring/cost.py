@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from batchrank.errors import UsageError
 from batchrank.formats.wording import money
 from batchrank.measuring.nights import Spending
+from batchrank.metrics.evaluation import NDCG
 from batchrank.metrics.significance import Difference
 from batchrank.spec.jobspec import Cost
 
-YARDSTICK = "nDCG@10"
 _SURE = 0.05
 _POINT = 0.01
 
@@ -43,12 +43,12 @@ def _sentence(per_1000: float, per_point: float | None, gain: Difference | None)
     price = f"{money(per_1000)} per 1,000 queries"
     if gain is None:
         return f"Is it worth it? {price}; without a first stage beside it, the gain is not known."
-    figures = f"{gain.change:+.4f} {YARDSTICK} (95% interval {gain.low:+.4f} to {gain.high:+.4f})"
+    figures = f"{gain.change:+.4f} {NDCG} (95% interval {gain.low:+.4f} to {gain.high:+.4f})"
     if per_point is None:
         return f"Is it worth it? No: {figures} for {price}."
     if gain.p > _SURE:
         return f"Is it worth it? Unclear: {figures} may be chance (p {gain.p:.4f}), for {price}."
     return (
         f"Is it worth it? {figures} for {price}: {money(per_point)} a night "
-        f"for each +{_POINT} {YARDSTICK}."
+        f"for each +{_POINT} {NDCG}."
     )

@@ -22,14 +22,13 @@ from batchrank.measuring.comparison import Change, change
 from batchrank.measuring.runs import falling
 from batchrank.measuring.trials import Settings, Trial, Trials, ranking, without_stages
 from batchrank.metrics.agreement import kendall, overlap
-from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
+from batchrank.metrics.evaluation import NDCG, Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import Replayed
 from batchrank.spec.jobspec import JobSpec
 from batchrank.values import Status
 
 ORDERS = {"first stage": "forward", "reversed": "reverse", "shuffled": "shuffle:1"}
 """The presentations, by what they are called, as `passes` has them."""
-MEASURE = "nDCG@10"
 TOP = 10
 _PARTS = 10
 _CONSISTENT = 0.9
@@ -177,12 +176,12 @@ def _alike(by_order: Mapping[str, Sequence[Presented]], first: str, second: str)
 
 
 def _quality(found: Mapping[str, Trial], qrels: Qrels) -> Quality:
-    measures = parse_measures([MEASURE])
+    measures = parse_measures([NDCG])
     forward = found["first stage"]
     judged = {one.qid: qrels[one.qid] for one in forward.queries if one.qid in qrels}
 
     def score(run: Scores) -> dict[str, float]:
-        return evaluate(measures, judged, run)[MEASURE].by_query
+        return evaluate(measures, judged, run)[NDCG].by_query
 
     def mean(values: Mapping[str, float]) -> float:
         return sum(values.values()) / len(values)
@@ -193,17 +192,15 @@ def _quality(found: Mapping[str, Trial], qrels: Qrels) -> Quality:
             for one, two in zip(forward.queries, other.queries, strict=True)
         }
 
-    scored = {
-        name: evaluate(measures, judged, trial.scores)[MEASURE] for name, trial in found.items()
-    }
+    scored = {name: evaluate(measures, judged, trial.scores)[NDCG] for name, trial in found.items()}
     return Quality(
         first_stage=mean(score(forward.first_stage)),
         alone={name: one.value for name, one in scored.items()},
         fused={
             name: change(
-                MEASURE,
+                NDCG,
                 scored["first stage"],
-                evaluate(measures, judged, with_pass(found[name]))[MEASURE],
+                evaluate(measures, judged, with_pass(found[name]))[NDCG],
                 "randomisation",
             )
             for name in ("reversed", "shuffled")
@@ -277,7 +274,7 @@ def _by_bias(favours: Favoured, tau: float) -> tuple[str, str]:
 def _by_quality(quality: Quality) -> tuple[str, str]:
     """With judgements: what a pass that is fused with the first stage's order really changes."""
     told = ", ".join(
-        f"a {name} pass changes {MEASURE} by {made.difference.change:+.4f} "
+        f"a {name} pass changes {NDCG} by {made.difference.change:+.4f} "
         f"({made.difference.low:+.4f} to {made.difference.high:+.4f})"
         for name, made in quality.fused.items()
     )

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from batchrank.errors import BudgetSpentError, RejectedError, UnfitServerError, UsageError
 from batchrank.measuring.grid import Axes, combinations
 from batchrank.measuring.trials import Settings, Trial, Trials, given, without_stages
-from batchrank.metrics.evaluation import Qrels, Scored, Scores, evaluate, parse_measures
+from batchrank.metrics.evaluation import NDCG, Qrels, Scored, Scores, evaluate, parse_measures
 from batchrank.metrics.significance import Difference, paired_difference
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import load_templates
 from batchrank.spec.stagespec import StageSpec
 
-MEASURE = "nDCG@10"
 AS_GIVEN = "the job as given"
 _WHOLE = frozenset(("stage", "preset"))
 """Keys that stand for all of how a job ranks."""
@@ -191,12 +190,12 @@ def _measured(
     done: Sequence[tuple[Setting, Trial]], qrels: Qrels, weight: float
 ) -> tuple[float, list[Tried]]:
     """The first stage's nDCG@10, and every setting measured, cheapest first."""
-    measures = parse_measures([MEASURE])
+    measures = parse_measures([NDCG])
     sample = [one.qid for one in done[0][1].queries]
     judged = {qid: qrels[qid] for qid in sample}
 
     def score(run: Scores) -> Scored:
-        return evaluate(measures, judged, run)[MEASURE]
+        return evaluate(measures, judged, run)[NDCG]
 
     def values(scored: Scored) -> list[float]:
         return [scored.by_query[qid] for qid in sample]

@@ -19,7 +19,9 @@ Qrels = dict[str, dict[str, int]]
 Scores = dict[str, dict[str, float]]
 """A run: qid → docid → score, the best document with the highest."""
 
-DEFAULT_MEASURES = ("nDCG@10", "RR@10", "R@20", "Success@5", "P@10")
+NDCG = "nDCG@10"
+"""What settings, gates and prices are judged by."""
+DEFAULT_MEASURES = (NDCG, "RR@10", "R@20", "Success@5", "P@10")
 _DEEPEST = 1_000_000
 """The largest cutoff: trec_eval's code ends the process at one that it can't hold, and at 0."""
 

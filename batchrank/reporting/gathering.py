@@ -10,10 +10,10 @@ from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import displayable
 from batchrank.measuring.bias import Presented, winners_by_place
 from batchrank.measuring.comparison import EXTREMES, Evaluation, evaluate_run
-from batchrank.measuring.cost import YARDSTICK, Worth, worth
+from batchrank.measuring.cost import Worth, worth
 from batchrank.measuring.nights import night_of
 from batchrank.measuring.runs import MeasuredRun, read_store
-from batchrank.metrics.evaluation import DEFAULT_MEASURES, Qrels, parse_measures
+from batchrank.metrics.evaluation import DEFAULT_MEASURES, NDCG, Qrels, parse_measures
 from batchrank.ranking.replay import replay
 from batchrank.reporting.against import Compared, compare, read_two
 from batchrank.reporting.facts import Facts, Failed, Winners
@@ -133,7 +133,7 @@ def _price(cost: Cost | None, read: MeasuredRun, evaluation: Evaluation | None) 
     if cost is None or spending is None or spending.seconds is None or not rows:
         return None
     gains = {made.measure: made.difference for made in evaluation.changes} if evaluation else {}
-    return worth(cost, spending, rows, gains.get(YARDSTICK))
+    return worth(cost, spending, rows, gains.get(NDCG))
 
 
 def _bounded(causes: list[Cause]) -> tuple[Cause, ...]:

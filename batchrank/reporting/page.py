@@ -22,6 +22,7 @@ from batchrank.reporting import charts
 from batchrank.reporting.charts import Chart
 from batchrank.reporting.facts import Facts
 from batchrank.reporting.queries import FIRST_STAGE
+from batchrank.spec.walltime import local
 from batchrank.store.records import Run
 from batchrank.values import QueryStatus
 
@@ -132,7 +133,7 @@ def _environment() -> Environment:
 
 
 def _moment(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{local(epoch):%Y-%m-%d %H:%M}"
 
 
 def _fine(seconds: float) -> str:

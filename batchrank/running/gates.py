@@ -12,7 +12,7 @@ from pathlib import Path
 from batchrank.errors import UsageError
 from batchrank.formats.trec import read_qrels
 from batchrank.keys import short_hash
-from batchrank.metrics.evaluation import Qrels, Scores, evaluate, parse_measures
+from batchrank.metrics.evaluation import NDCG, Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import replay
 from batchrank.results.causes import failures
 from batchrank.spec.jobspec import JobSpec
@@ -26,7 +26,6 @@ _HOPELESS_WINDOWS = 50
 _HOPELESS_SHARE = 0.95
 _EXAMPLES = 3
 _TOP = 10
-_MEASURE = "nDCG@10"
 _ANSWER_CHARACTERS = 200
 
 
@@ -51,7 +50,7 @@ class Canaries:
 
         Raises UsageError, also where it holds nothing relevant or ir_measures is not installed.
         """
-        parse_measures([_MEASURE])
+        parse_measures([NDCG])
         qrels = read_qrels(path)
         if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
             raise UsageError(
@@ -143,10 +142,10 @@ async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejectio
             "no candidate in the input is relevant by --gate-qrels, so that no order is worse than "
             "another: nothing to judge by; are its docids those of the input?"
         )
-    measures = parse_measures([_MEASURE])
+    measures = parse_measures([NDCG])
 
     def score(run: Scores) -> dict[str, float]:
-        return evaluate(measures, qrels, run)[_MEASURE].by_query
+        return evaluate(measures, qrels, run)[NDCG].by_query
 
     def both() -> tuple[dict[str, float], dict[str, float]]:
         first = {qid: _scores(range(len(found[qid].docids)), found[qid]) for qid in qrels}
@@ -158,11 +157,10 @@ async def worse_canaries(store: Store, run: Run, canaries: Canaries) -> Rejectio
         return None
     worst = nsmallest(_EXAMPLES, qrels, key=lambda qid: after[qid] - before[qid])
     return Rejection(
-        f"the {len(qrels)} judged queries came out worse than the first stage: mean {_MEASURE} "
+        f"the {len(qrels)} judged queries came out worse than the first stage: mean {NDCG} "
         f"{mean_after:.4f}, first stage {mean_before:.4f} (--gate-qrels)",
         tuple(
-            f"query {qid}: {_MEASURE} {after[qid]:.4f}, first stage {before[qid]:.4f}"
-            for qid in worst
+            f"query {qid}: {NDCG} {after[qid]:.4f}, first stage {before[qid]:.4f}" for qid in worst
         ),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from batchrank.formats.wording import one_line, printable
 from batchrank.ranking.replay import Replayed
 from batchrank.results.inspection import Inspected, as_document, inspected
 from batchrank.spec.fields import MANY, MOST
+from batchrank.spec.walltime import local
 from batchrank.store.queries import find_query, on_line
 from batchrank.store.records import Run
 from batchrank.store.store import Store
@@ -65,7 +65,7 @@ def inspect(
         model = one_line(run.settings["model"])
         typer.echo(f"line {number_of_line}, {ranked.status}, model {model}")
         if (lineage := ranked.lineage) is not None and ranked.is_incremental:
-            full = datetime.fromtimestamp(lineage.full_at, UTC).astimezone()
+            full = local(lineage.full_at)
             typer.echo(
                 f"builds on the ranking of run {lineage.run}; ranked in full {full:%Y-%m-%d %H:%M}"
             )

@@ -26,12 +26,12 @@ from batchrank.errors import UsageError
 from batchrank.formats.trec import read_qrels
 from batchrank.formats.wording import quoted
 from batchrank.measuring.comparison import compare_runs, evaluate_run, likenesses
-from batchrank.measuring.cost import YARDSTICK, Worth, worth
+from batchrank.measuring.cost import Worth, worth
 from batchrank.measuring.noise import Noise, Yardsticks, ask_twice, noise
 from batchrank.measuring.runs import MeasuredRun, read_source
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
-from batchrank.metrics.evaluation import DEFAULT_MEASURES, parse_measures
+from batchrank.metrics.evaluation import DEFAULT_MEASURES, NDCG, parse_measures
 from batchrank.metrics.significance import Test
 from batchrank.running.inputs import source_of
 from batchrank.spec.fields import MANY
@@ -86,7 +86,7 @@ def evaluate_command(
     """
     chosen = _test(test)
     cost = None if job is None else cost_of(job)
-    yardstick = () if cost is None else (YARDSTICK,)
+    yardstick = () if cost is None else (NDCG,)
     measures = parse_measures([*(measure or DEFAULT_MEASURES), *yardstick])
     judged = read_qrels(qrels)
     run = _read(source, number, judged)
@@ -98,7 +98,7 @@ def evaluate_command(
     price: Worth | None = None
     if cost is not None and run.spending is not None:
         gains = {made.measure: made.difference for made in found.changes}
-        price = worth(cost, run.spending, rows, gains.get(YARDSTICK))
+        price = worth(cost, run.spending, rows, gains.get(NDCG))
     if as_json:
         print_json(evaluation_value(found, price))
         return

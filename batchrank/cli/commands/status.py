@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from batchrank.formats.wording import counted, duration, printable
 from batchrank.progress.snapshot import Snapshot
 from batchrank.progress.status import read_status
 from batchrank.results.causes import Cause, failures, fallbacks
+from batchrank.spec.walltime import local
 from batchrank.store.connection import is_there
 from batchrank.store.history import taken_over_by
 from batchrank.store.lock import is_locked
@@ -91,7 +91,7 @@ def _as_attempt(last: Snapshot) -> dict[str, object]:
 
 
 def _attempted(last: Snapshot, *, is_first: bool) -> str:
-    at = datetime.fromtimestamp(last.written, UTC).astimezone()
+    at = local(last.written)
     reasons = "; ".join(map(printable, last.reasons))
     before = "no run was before it" if is_first else "before it:"
     told = f"the last attempt, at {at:%Y-%m-%d %H:%M:%S}, ended with exit {last.exit_code}"
@@ -132,7 +132,7 @@ def _tell_runs(store: Path, *, as_json: bool) -> None:
 
 def _told(found: _Found) -> list[str]:
     run = found.run
-    started = datetime.fromtimestamp(run.started, UTC).astimezone()
+    started = local(run.started)
     part = f" (shard {run.shard})" if run.shard else ""
     lines = [
         f"run {run.id} of {printable(run.input)}{part}, begun {started:%Y-%m-%d %H:%M:%S}: "

@@ -38,8 +38,8 @@ from batchrank.measuring.diagnosis import Diagnosis, diagnose
 from batchrank.measuring.grid import DEFAULT_GRID, read_grid
 from batchrank.measuring.sampling import sampled
 from batchrank.measuring.trials import Trials
-from batchrank.measuring.tuning import MEASURE, Tuning, tune
-from batchrank.metrics.evaluation import parse_measures
+from batchrank.measuring.tuning import Tuning, tune
+from batchrank.metrics.evaluation import NDCG, parse_measures
 from batchrank.running.inputs import source_of
 from batchrank.spec.fields import MANY, MOST
 from batchrank.spec.loading import load_spec
@@ -66,7 +66,7 @@ def diagnose_command(
     Example: batchrank diagnose queries.jsonl --model qwen3:8b
     """
     base = load_spec(job, settings)
-    parse_measures([MEASURE])
+    parse_measures([NDCG])
     judged = None if qrels is None else read_qrels(qrels)
 
     async def work(trials: Trials, _say: Say) -> Diagnosis:
@@ -126,7 +126,7 @@ def tune_command(
     """
     base = load_spec(job, settings)
     axes = DEFAULT_GRID if grid is None else read_grid(grid)
-    parse_measures([MEASURE])
+    parse_measures([NDCG])
     judged = read_qrels(qrels)
     source = source_of(base, queries)
     reads = {**files_of(source), "the judgements": qrels, "the job spec": job}

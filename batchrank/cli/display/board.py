@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from batchrank.formats.wording import counted, duration, one_line
 from batchrank.progress.snapshot import Finished, Snapshot
+from batchrank.spec.walltime import local
 
 _BARS = "▁▂▃▄▅▆▇█"
 _TRACE = 60
@@ -55,7 +55,7 @@ def _head(now: Snapshot) -> Iterator[RenderableType]:
     if now.seconds_left is not None:
         said.append(f"{duration(now.seconds_left)} left")
     if now.deadline is not None:
-        until = datetime.fromtimestamp(now.deadline, UTC).astimezone()
+        until = local(now.deadline)
         by_then = now.share_by_deadline
         known = "" if by_then is None else f"{by_then:.0%} done "
         said.append(f"{known}by {until:%H:%M}")

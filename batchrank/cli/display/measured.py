@@ -14,10 +14,10 @@ from batchrank.measuring.comparison import (
     QueryChange,
     hurt_and_helped,
 )
-from batchrank.measuring.cost import YARDSTICK, Worth
+from batchrank.measuring.cost import Worth
 from batchrank.measuring.nights import Spending
 from batchrank.measuring.runs import MeasuredRun
-from batchrank.metrics.evaluation import Scored
+from batchrank.metrics.evaluation import NDCG, Scored
 from batchrank.metrics.significance import SAMPLES, Test
 from batchrank.store.spending import Calls
 from batchrank.values import QueryStatus
@@ -137,7 +137,7 @@ def spending_lines(spending: Spending, queries: int, worth: Worth | None) -> lis
         )
     if worth is not None:
         per_point = (
-            "" if worth.per_point is None else f", {money(worth.per_point)} per +0.01 {YARDSTICK}"
+            "" if worth.per_point is None else f", {money(worth.per_point)} per +0.01 {NDCG}"
         )
         lines += sentence(
             f"cost {'at least ' if spending.killed else ''}{money(worth.night)} for "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from batchrank.cli.display.columns import table
+from batchrank.spec.walltime import local
 from batchrank.store.queries import Coverage
 from batchrank.store.records import Run
 
@@ -49,7 +49,7 @@ def runs_lines(listed: Sequence[Listed]) -> list[str]:
     rows = [
         (
             str(one.run.id),
-            f"{datetime.fromtimestamp(one.run.started, UTC).astimezone():%Y-%m-%d %H:%M}",
+            f"{local(one.run.started):%Y-%m-%d %H:%M}",
             _ended(one.run),
             one.run.input + (f" ({one.run.shard})" if one.run.shard else ""),
             next((one.run.steps[name] for name in _PUBLICATIONS if name in one.run.steps), "–"),

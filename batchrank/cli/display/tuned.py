@@ -12,9 +12,10 @@ from batchrank.cli.display.columns import sentence, table
 from batchrank.cli.display.plots import bars, scatter
 from batchrank.formats.wording import counted
 from batchrank.measuring.bias import Effect
-from batchrank.measuring.diagnosis import MEASURE, Diagnosis, Quality
+from batchrank.measuring.diagnosis import Diagnosis, Quality
 from batchrank.measuring.labelling import GRADES, Checked, Label
 from batchrank.measuring.tuning import Tried, Tuning
+from batchrank.metrics.evaluation import NDCG
 
 _CHOSEN = "Chosen by `batchrank tune`"
 
@@ -62,10 +63,10 @@ def tuning_lines(found: Tuning) -> list[str]:
     letters = _letters(found)
     lines = sentence(
         f"{counted(found.queries, 'query', 'queries')}; cost: prompt tokens + "
-        f"{found.generated_weight:g} x generated tokens a query; first stage: {MEASURE} "
+        f"{found.generated_weight:g} x generated tokens a query; first stage: {NDCG} "
         f"{found.first_stage:.4f}"
     )
-    header = ("", "setting", "", MEASURE, "to the best", "calls", "prompt", "generated", "cost")
+    header = ("", "setting", "", NDCG, "to the best", "calls", "prompt", "generated", "cost")
     rows = [
         (
             letter,
@@ -88,7 +89,7 @@ def tuning_lines(found: Tuning) -> list[str]:
     # Where two points meet, the one on the frontier is seen.
     seen = sorted(letters, key=lambda item: not item[1].on_frontier)
     points = [(letter, one.cost, one.ndcg) for letter, one in seen]
-    lines += ["", *scatter(points, "cost (logarithmic)", MEASURE), ""]
+    lines += ["", *scatter(points, "cost (logarithmic)", NDCG), ""]
     lines += [
         line
         for name, reason in found.impossible.items()
@@ -121,7 +122,7 @@ def spec_comment(found: Tuning) -> str:
     return (
         f"{_CHOSEN} on {counted(found.queries, 'query', 'queries')}:\n"
         f"{_choice(found)}\n"
-        f"First stage: {MEASURE} {found.first_stage:.4f}. Confirm it on other queries with "
+        f"First stage: {NDCG} {found.first_stage:.4f}. Confirm it on other queries with "
         "`batchrank eval`.\n"
         "Run it: batchrank run queries.jsonl --job THIS_FILE"
     )
@@ -131,7 +132,7 @@ def tuning_value(found: Tuning) -> dict[str, object]:
     """All that `tune` found, for --json."""
     return {
         "queries": found.queries,
-        "measure": MEASURE,
+        "measure": NDCG,
         "generated_weight": found.generated_weight,
         "calls": found.calls,
         "first_stage": found.first_stage,
@@ -219,7 +220,7 @@ def _quality_lines(quality: Quality) -> list[str]:
         )
         for name, made in quality.fused.items()
     ]
-    return table(("order", MEASURE, "by the pass", "95% interval"), rows)
+    return table(("order", NDCG, "by the pass", "95% interval"), rows)
 
 
 def _letters(found: Tuning) -> list[tuple[str, Tried]]:
@@ -241,7 +242,7 @@ def _marks(one: Tried, found: Tuning) -> str:
 
 def _choice(found: Tuning) -> str:
     chosen, best = found.chosen, found.best
-    told = f"{chosen.setting.name}: {MEASURE} {chosen.ndcg:.4f}, cost {chosen.cost:,.0f}"
+    told = f"{chosen.setting.name}: {NDCG} {chosen.ndcg:.4f}, cost {chosen.cost:,.0f}"
     if chosen is best:
         return f"{told}, the best of {len(found.tried)}"
     return (
