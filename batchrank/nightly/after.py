@@ -39,11 +39,15 @@ PATIENCE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """How a run ended, the steps after it that were done or failed, and why others were not due."""
+    """How a run ended, the steps after it that were done or failed, and why others were not due.
+
+    `fault` is what is wrong with the program where a step broke: to be raised once all is told.
+    """
 
     report: Report
     steps: tuple[Step, ...] = ()
     not_done: Mapping[str, str] = field(default_factory=dict)
+    fault: Exception | None = None
 
     @property
     def exit_code(self) -> int:
@@ -87,7 +91,8 @@ class AfterTheRun:
     """The steps of `spec` after a run whose store is held.
 
     Nothing is published that no gate passed; the report tells of every run. Each step is kept in
-    the store with how it ended, and an error stops none. `progress` tells what they are at, `say`
+    the store with how it ended, and an error stops none, not even a fault of the program: a night
+    whose publication broke has its report. `progress` tells what they are at, `say`
     gets a sentence where they wait.
     """
 
@@ -107,6 +112,7 @@ class AfterTheRun:
         self._stopping = Stopping()
         self._publication: Publication | None = None
         self._task: asyncio.Task[str] | None = None
+        self._fault: Exception | None = None
 
     @property
     def is_stopping(self) -> bool:
@@ -143,9 +149,9 @@ class AfterTheRun:
                 await self._keep(lambda store: store.end_step(report.run.id, "publish", told))
         if spec.report is not None and "report" in due:
             await self._step("report", partial(self._reported, spec.report))
-        night = Night(report, tuple(self._progress.steps), not_done)
+        night = Night(report, tuple(self._progress.steps), not_done, self._fault)
         if due:
-            await self._end_night(night.exit_code)
+            await self._keep(lambda store: store.end_night(report.run.id, night.exit_code))
         return night
 
     async def _step(self, name: str, work: Callable[[], Coroutine[Any, Any, str]]) -> None:
@@ -170,19 +176,13 @@ class AfterTheRun:
                 raise
             exit_code, told = reason.exit_code, f"{FAILED}{reason}"
         except Exception as error:
-            # A fault of the program is told as what failed, or the night would pass for a good one.
-            exit_code = BatchrankError.exit_code
-            await self._end_step(name, exit_code, f"{FAILED}{type(error).__name__}: {error}")
-            await self._end_night(exit_code)
-            raise
+            self._fault = self._fault or error
+            exit_code, told = BatchrankError.exit_code, f"{FAILED}{type(error).__name__}: {error}"
         await self._end_step(name, exit_code, told)
 
     async def _end_step(self, name: str, exit_code: int, told: str) -> None:
         self._progress.steps.append(Step(name, exit_code, told, self._clock.wall()))
         await self._keep(lambda store: store.end_step(self._report.run.id, name, told))
-
-    async def _end_night(self, exit_code: int) -> None:
-        await self._keep(lambda store: store.end_night(self._report.run.id, exit_code))
 
     async def _keep(self, what: Callable[[Store], Awaitable[None]]) -> None:
         """Put it in the store; a store that takes no more is not worth what was done."""

@@ -221,6 +221,30 @@ def test_a_step_that_breaks_is_no_success(
     assert "complete (exit 0)" in status(job)
 
 
+def test_a_night_whose_publication_breaks_has_its_report(
+    job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is begun again, and breaks again."""
+
+    async def broken(*_: object) -> Published:
+        raise MemoryError("no room")
+
+    page = job.parent / f"report-{TODAY}.html"
+    with monkeypatch.context() as patched:
+        patched.setattr(Publication, "run", broken)
+        for _ in range(2):
+            with pytest.raises(MemoryError, match="no room"):
+                run(job)
+            assert "failed: MemoryError: no room" in page.read_text()
+            assert f"report: {page}, " in status(job)
+            summary = orjson.loads((job.parent / f"out-{TODAY}.jsonl.summary.json").read_bytes())
+            assert summary["exit_code"] == 1
+            assert summary["steps"]["publish"] == "failed: MemoryError: no room"
+            page.unlink()
+    assert run(job).code == 0
+    assert "generation 1 of" in page.read_text()
+
+
 def test_a_target_that_is_a_file_of_the_run_is_refused(job: Path) -> None:
     text = job.read_text().replace("cache.sqlite", "night.sqlite")
     job.write_text(text)

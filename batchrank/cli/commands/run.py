@@ -146,6 +146,8 @@ def run(
         night = run_loop(work) if spec.log_format == "text" else _logged(spec, work)
     if as_json:
         print_json({**night.report.summary(), "exit_code": night.exit_code, "steps": night.told})
+    if night.fault is not None:
+        raise night.fault
     raise typer.Exit(night.exit_code)
 
 
