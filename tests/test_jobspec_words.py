@@ -91,6 +91,10 @@ def test_no_setting_is_empty_or_of_another_shape(tmp_path: Path, name: str) -> N
         assert name in refused(tmp_path, f"{name} = {value}")
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is empty"):
         load_spec(None, {name: ""})
+    empty: tuple[Any, ...] = ("", [], ())
+    for given in empty:
+        with pytest.raises(UsageError, match=f"^{name} is empty: give a value, or leave it out$"):
+            JobSpec(**{name: given})
 
 
 def test_a_document_s_value_may_be_empty(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pydantic import (
 from batchrank.errors import UsageError
 from batchrank.keys import job_key
 from batchrank.spec.address import parse_address
-from batchrank.spec.complaints import NOWHERE, Given, complaint
+from batchrank.spec.complaints import NOWHERE, Given, complaint, unreadable_text
 from batchrank.spec.fields import MANY, Fraction, Number, Switch, Whole
 from batchrank.spec.filespec import FileSpec
 from batchrank.spec.presets import ONLY_LIKELIHOODS, with_implied
@@ -124,10 +124,15 @@ class JobSpec(RankingSpec, ServerSpec, FileSpec):
         cls, given: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
         # The last validator is the outermost.
+        where = info.context if isinstance(info.context, Given) else NOWHERE
+        if isinstance(given, dict):
+            # The table as it was given: defaults may be empty.
+            wrong = unreadable_text(given, where.flags, where.file)
+            if wrong is not None:
+                raise UsageError(wrong)
         try:
             return handler(given)
         except ValidationError as error:
-            where = info.context if isinstance(info.context, Given) else NOWHERE
             raise UsageError(complaint(error, where.flags, where.file)) from error
 
     def _check_model(self) -> None:

@@ -93,6 +93,4 @@ def make_spec(values: Mapping[str, object], flags: Container[str] = (), where: s
 
     `flags` are the keys that were given as flags; `where` names the file of the others.
     """
-    if wrong := unreadable_text(values, flags, where):
-        raise UsageError(wrong)
     return JobSpec.model_validate(values, context=Given(flags, where))
