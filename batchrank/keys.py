@@ -1,4 +1,7 @@
-"""Content hashes: what makes two answers, two rankings or two jobs the same."""
+"""Content hashes: what makes two answers, two rankings or two jobs the same.
+
+SHA-256, cut: processors have instructions for it, so it is three times as fast as BLAKE2b.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ KEY_BYTES = 20
 
 def line_digest(line: bytes) -> bytes:
     """Of one raw input line: unchanged lines are known again without being parsed."""
-    return hashlib.blake2b(line, digest_size=KEY_BYTES).digest()
+    return _hash(line)
 
 
 def short_digest(digest: bytes) -> int:
@@ -23,33 +26,33 @@ def short_digest(digest: bytes) -> int:
 
 def short_hash(text: str) -> int:
     """A signed 64-bit hash, for indexes that are checked again or may err once in 10^19."""
-    return short_digest(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    )
+    return short_digest(_hash(text.encode("utf-8", "surrogatepass")))
 
 
 def answer_key(identity: str, template: str, path: str, body: bytes) -> bytes:
     """Of one exact request: model's identity, template's digest, path and body as sent."""
-    digest = hashlib.blake2b(digest_size=KEY_BYTES)
+    digest = hashlib.sha256()
     for part in (identity.encode(), template.encode(), path.encode(), body):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    return digest.digest()
+    return digest.digest()[:KEY_BYTES]
 
 
 def job_key(settings: Mapping[str, object]) -> bytes:
     """Of every setting that can change a ranking, the model's identity among them."""
-    return hashlib.blake2b(
-        orjson.dumps(settings, option=orjson.OPT_SORT_KEYS), digest_size=KEY_BYTES
-    ).digest()
+    return _hash(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
 
 
 def ranking_key(job: bytes, line: bytes, *apart: int) -> bytes:
     """Of one line's ranking in one job; `apart` tells lines that failed by where they stand."""
     suffix = b"".join(number.to_bytes(8, "big") for number in apart)
-    return hashlib.blake2b(job + line + suffix, digest_size=KEY_BYTES).digest()
+    return _hash(job + line + suffix)
 
 
 def generation(job: bytes, since: int) -> bytes:
     """What the keys of a job's rankings start from: anew with each run that starts afresh."""
     return job + (since.to_bytes(8, "big") if since else b"")
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:KEY_BYTES]

@@ -134,9 +134,9 @@ def _openai_piece(choice: Json) -> _Piece:
 
 
 def _alternatives(tokens: object) -> tuple[tuple[str, float], ...]:
-    first = next(iter(rows(tokens)), {})
     return tuple(
         (text(row.get("token")), logprob)
+        for first in rows(tokens)[:1]
         for row in rows(first.get("top_logprobs"))
         if (logprob := number(row.get("logprob"))) is not None
     )

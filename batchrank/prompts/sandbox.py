@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import jinja2
@@ -24,6 +25,8 @@ _STEPS = "steps left"
 _ROOM = 100_000
 _FOLD = 10
 """A prompt may have so many characters, and so many times those of the texts it shows."""
+_PIECES = 200
+"""Of a rendering, between two looks at its length: more than most prompts have."""
 _TEMPLATE = "<template>"
 _BROKEN = (
     ArithmeticError,
@@ -124,15 +127,14 @@ def compiled(body: str, offered: Iterable[str], examples: tuple[object, ...]) ->
 def rendered(template: jinja2.Template, values: Mapping[str, object], shown: int) -> str:
     """The text with `values`, which have `shown` characters of text; raises TextError."""
     most = _ROOM + _FOLD * shown
-    pieces: list[str] = []
-    length = 0
+    text = ""
     try:
-        for piece in template.generate({**values, _STEPS: iter(range(_MOST))}):
-            pieces.append(piece)
-            length += len(piece)
-            if length > most:
+        pieces = template.generate({**values, _STEPS: iter(range(_MOST))})
+        while some := list(islice(pieces, _PIECES)):
+            text += "".join(some)
+            if len(text) > most:
                 raise TextError(f"the prompt has more than {most:,} characters", None)
-        return "".join(pieces)
+        return text
     except _BROKEN as error:
         raise TextError(_said(error), _line(error)) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -166,22 +167,21 @@ def failed(request: Request, kind: str, message: str) -> RankedQuery:
 
 def tally(asked: Sequence[Asked]) -> Tally:
     """Count windows by how they ended."""
-    total = Tally()
-    for outcome in asked:
-        permutation = outcome.permutation
-        named = permutation.order[: permutation.named]
-        answered = permutation.status in (Status.OK, Status.REPAIRED)
-        total += Tally(
-            **{permutation.status: 1},
-            thin=int(permutation.is_thin(outcome.wanted)),
-            # One document alone can't move.
-            unmoved=int(
-                answered
-                and len(permutation.order) > 1
-                and named == outcome.window.shown[: permutation.named]
-            ),
-        )
-    return total
+    return Tally(
+        **Counter(str(one.permutation.status) for one in asked),
+        thin=sum(one.permutation.is_thin(one.wanted) for one in asked),
+        unmoved=sum(map(_is_unmoved, asked)),
+    )
+
+
+def _is_unmoved(asked: Asked) -> bool:
+    """Whether an answer repeats the order of the prompt; one document alone can't move."""
+    named, order = asked.permutation.named, asked.permutation.order
+    return (
+        asked.permutation.status in (Status.OK, Status.REPAIRED)
+        and len(order) > 1
+        and order[:named] == asked.window.shown[:named]
+    )
 
 
 def _log_trouble(number: int, asked: Asked) -> None:

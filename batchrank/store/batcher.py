@@ -28,8 +28,7 @@ class Batcher(Generic[Item, Result]):
         self._waiting.append((item, future))
         if self._task is None:
             self._task = asyncio.create_task(self._run())
-        # A caller that is cancelled must not take its neighbours' batch with it.
-        return await asyncio.shield(future)
+        return await future
 
     async def drain(self) -> None:
         """Wait until nothing is left to handle."""
@@ -43,9 +42,10 @@ class Batcher(Generic[Item, Result]):
                 results = await self._handle([item for item, _ in batch])
             except Exception as error:  # whatever it is: a caller left without it waits for ever
                 for _, future in batch:
-                    future.set_exception(error)
-                    future.exception()  # a caller that has gone must not make a warning
+                    if not future.done():
+                        future.set_exception(error)
             else:
                 for (_, future), result in zip(batch, results, strict=True):
-                    future.set_result(result)
+                    if not future.done():  # a caller that was cancelled has gone
+                        future.set_result(result)
         self._task = None

@@ -19,6 +19,8 @@ def in_passes(strategy: Strategy, orders: Sequence[Order]) -> Strategy:
     """
 
     def plan(first_stage: Ranking) -> Plan:
+        if len(orders) == 1:
+            return (yield from _shown(strategy(first_stage), orders[0]))
         rankings = yield from _together([_shown(strategy(first_stage), order) for order in orders])
         return borda(rankings, first_stage)
 
