@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 
 from batchrank.errors import RejectedError
 from batchrank.store.published import SAME_NIGHT_SECONDS, first_alike
@@ -64,10 +63,10 @@ def went_on_from(run: Run, runs: Iterable[Run], first: int) -> list[Run]:
     return night
 
 
-async def spending_of(path: Path, night: Sequence[Run], answers: Set[int]) -> Spending:
+async def spending_of(store: Store, night: Sequence[Run], answers: Set[int]) -> Spending:
     """What a night took whose rankings rest on these answers. Raises StoreError."""
     run, *before = night
-    paid, kept = await read_calls(path, (one.id for one in night), answers)
+    paid, kept = await read_calls(store, (one.id for one in night), answers)
     ended = [seconds for one in night if (seconds := _seconds(one)) is not None]
     repeated = sum(one.exit in _RESULTS for one in before)
     return Spending(
@@ -77,7 +76,7 @@ async def spending_of(path: Path, night: Sequence[Run], answers: Set[int]) -> Sp
         interrupted=len(before) - repeated,
         killed=len(night) - len(ended),
         repeated=repeated,
-        gone=await count_gone(path, answers - {0}),
+        gone=await count_gone(store, answers - {0}),
     )
 
 

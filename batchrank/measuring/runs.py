@@ -127,11 +127,10 @@ async def read_store(
                 answers.update(ranked.answers)
                 _add_ranked(gathered, ranked)
         gathered.finish()
-        night = await night_of(store, run)
+        read.spending = await spending_of(store, await night_of(store, run), answers)
+        return read
     finally:
         await store.close()
-    read.spending = await spending_of(path, night, answers)
-    return read
 
 
 class _Gathered:

@@ -6,8 +6,6 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from batchrank.errors import UsageError
-from batchrank.formats.wording import quoted
 from batchrank.keys import short_hash
 from batchrank.measuring.comparison import Comparison, compare_runs, likenesses
 from batchrank.measuring.runs import MeasuredRun, read_source, read_store
@@ -54,10 +52,7 @@ def compare(
     here: MeasuredRun, there: MeasuredRun, qrels: Qrels | None, *, is_sample: bool, keep: int
 ) -> Compared:
     """Compare two runs that were read; UsageError where they have no query in common."""
-    alike = likenesses([there, here], TOP)
-    if not alike:
-        raise UsageError(f"{quoted(there.name)} and {quoted(here.name)} have no query in common")
-    (found,) = alike
+    (found,) = likenesses([there, here], TOP)
     by_query = found.by_query
     measured = _measured(here, there, qrels)
     moved = [qid for qid in by_query if by_query[qid].rbo < 1 - 1e-9]

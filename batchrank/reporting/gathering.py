@@ -35,8 +35,8 @@ from batchrank.spec.jobspec import Cost
 from batchrank.store.history import taken_over_by
 from batchrank.store.queries import bad_queries, coverage, failed_queries
 from batchrank.store.records import Run
+from batchrank.store.spending import answer_seconds
 from batchrank.store.store import Store
-from batchrank.store.timing import answer_seconds
 from batchrank.values import RankedQuery, Status
 from batchrank.version import __version__
 
