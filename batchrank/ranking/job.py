@@ -16,6 +16,14 @@ from batchrank.spec.ways import make_ways
 from batchrank.strategies.base import Strategy
 from batchrank.strategies.incremental import Merging
 
+OF_THE_SERVER = frozenset(
+    (
+        *("fitted_window_size", "fitted_max_doc_tokens", "token_ratio", "fitted_letters"),
+        *("form", "model", "identity"),
+    )
+)
+"""Settings of a job that are known once its server was asked."""
+
 
 @dataclass(frozen=True)
 class Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from batchrank.formats.wording import counted, displayable
-from batchrank.ranking.job import Job
+from batchrank.ranking.job import OF_THE_SERVER, Job
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.loading import Templates
@@ -31,9 +31,13 @@ async def profile_of_last(store: Store, spec: JobSpec, templates: Templates) -> 
     return None
 
 
-async def told_of_other(store: Store, source: str, job: Job) -> str | None:
-    """That the store holds rankings of this input by another job than `job`, which is new to it."""
-    if await store.select("SELECT 1 FROM jobs WHERE key = ?", (job.key,)):
+async def told_of_other(store: Store, source: str, job: Job, *, asked: bool = True) -> str | None:
+    """That the store holds rankings of this input by another job than `job`, which is new to it.
+
+    Where the server was not `asked`, what it discloses is not known: then it is told of a job that
+    is another one whatever the server is, and of one that may be.
+    """
+    if asked and await store.select("SELECT 1 FROM jobs WHERE key = ?", (job.key,)):
         return None
     rows = await store.select(
         "SELECT settings, (SELECT count(*) FROM rankings WHERE rankings.job = jobs.id) FROM runs "
@@ -45,8 +49,14 @@ async def told_of_other(store: Store, source: str, job: Job) -> str | None:
     ((settings, count),) = rows
     there, here = orjson.loads(settings), orjson.loads(orjson.dumps(job.settings))
     names = sorted(name for name in there.keys() | here.keys() if there.get(name) != here.get(name))
+    if not asked:
+        given = {"model"} if job.spec.servers[0].model else frozenset[str]()
+        names = [name for name in names if name not in OF_THE_SERVER - given]
+    held = f"this store holds {counted(count, 'ranking')} of this input by {there['model']}"
+    if not names:
+        return (
+            f"{held}; it does not know the server that is meant: with another model there this is "
+            "another job, which asks for all of it"
+        )
     differ = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-    return (
-        f"this store holds {counted(count, 'ranking')} of this input by {there['model']}; this is "
-        f"another job (it differs in {differ}), which asks for all of it"
-    )
+    return f"{held}; this is another job (it differs in {differ}), which asks for all of it"

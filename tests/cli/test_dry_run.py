@@ -64,3 +64,37 @@ def test_it_reads_well(source: Path) -> None:
 def test_it_refuses_what_a_run_would_refuse(source: Path, tmp_path: Path) -> None:
     assert batchrank("run", source, "--dry-run", "--depth", "0").code == 2
     assert batchrank("run", tmp_path / "absent.jsonl", "--dry-run").code == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((), None),
+        # The server is as the store knows it.
+        (("--depth", "5"), "this is another job (it differs in stages), which asks for all of it"),
+        (("--thinking", "on"), "this is another job (it differs in thinking)"),
+        # It does not know this one, or not by this question.
+        (("--model", "another"), "this is another job (it differs in model)"),
+        (("--answer", "full"), "this is another job (it differs in stages)"),
+        (("--backend", "openai"), "with another model there this is another job"),
+    ],
+)
+def test_it_warns_of_another_job_s_rankings_as_a_run_does(
+    shell: Shell, source: Path, flags: tuple[str, ...], told: str | None
+) -> None:
+    assert "this store holds" not in shell.run(source, "--dry-run").err
+    assert shell.run(source).code == 0
+    for as_json in ((), ("--json",)):
+        seen = shell.run(source, *flags, "--dry-run", *as_json)
+        assert seen.code == 0, seen.err
+        if told is None:
+            assert seen.err == ""
+        else:
+            assert "warning: this store holds 3 rankings of this input by judge; " in seen.err
+            assert told in seen.err
+    assert (seen.json["warning"] is None) == (told is None)
+    if flags != ("--model", "another"):  # which no server has
+        done = shell.run(source, *flags)
+        assert done.code == 0, done.err
+        is_another = told is not None and told.startswith("this is")
+        assert ("this store holds 3 rankings" in done.err) == is_another

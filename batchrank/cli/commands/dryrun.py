@@ -11,13 +11,14 @@ from batchrank.calls import Form
 from batchrank.cli.display.summary import night_lines
 from batchrank.cli.loop import run_loop
 from batchrank.cli.streams import print_json
+from batchrank.cli.talk import Talk
 from batchrank.clock import SystemClock
 from batchrank.formats.wording import duration
 from batchrank.planning.forecast import Forecast, forecast
 from batchrank.planning.known import known_lines
 from batchrank.planning.outlook import Outlook, end_of_next, look_ahead
 from batchrank.ranking.job import Job
-from batchrank.running.lastjob import profile_of_last
+from batchrank.running.lastjob import profile_of_last, told_of_other
 from batchrank.running.night import End
 from batchrank.serving.preflight import Profile
 from batchrank.spec.jobspec import JobSpec
@@ -48,10 +49,13 @@ def dry_run(
     now = SystemClock().wall()
     job = Job(spec, templates, profile)
     work = _looked_ahead(job, source, now, fresh=fresh, again=retry_fallbacks)
-    found, end, outlook = run_loop(work)
+    found, end, outlook, warning = run_loop(work)
+    if warning is not None:
+        Talk().say(f"warning: {warning}")
     if as_json:
         told = asdict(outlook) if outlook else None
-        print_json({**found.as_dict(), "night": asdict(end), "outlook": told})
+        shown = {**found.as_dict(), "night": asdict(end), "outlook": told, "warning": warning}
+        print_json(shown)
         return
     typer.echo(f"queries            {found.queries:>14,}")
     if found.known:
@@ -76,9 +80,9 @@ def dry_run(
 
 async def _looked_ahead(
     job: Job, source: str, now: float, *, fresh: bool, again: bool
-) -> tuple[Forecast, End, Outlook | None]:
-    """The forecast, the end of a run, and the outlook at the pace of the last that asked."""
-    pace = next_job = None
+) -> tuple[Forecast, End, Outlook | None, str | None]:
+    """The forecast, the end of a run, the outlook at the pace of the last that asked, a warning."""
+    pace = next_job = warning = None
     if await asyncio.to_thread(job.spec.store.is_file):
         store = await Store.open(job.spec.store)
         try:
@@ -88,6 +92,8 @@ async def _looked_ahead(
                 next_job = replace(job, profile=Profile.from_dict(remembered))
             elif last := await profile_of_last(store, job.spec, job.templates):
                 next_job = replace(job, profile=last)
+            asked = next_job is not None
+            warning = await told_of_other(store, source, next_job or job, asked=asked)
         finally:
             await store.close()
     if next_job is None or fresh:
@@ -96,4 +102,5 @@ async def _looked_ahead(
         async with known_lines(next_job, again=again) as known:
             found = await forecast(job, source, known=known)
     end = await end_of_next(job.spec, next_job.key if next_job else None, now)
-    return found, end, await look_ahead(job, source, found, pace, end, now) if pace else None
+    outlook = await look_ahead(job, source, found, pace, end, now) if pace else None
+    return found, end, outlook, warning
