@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from batchrank.errors import LineError, UsageError
+from batchrank.formats.lines import split_lines
 from batchrank.formats.opening import opened
 from batchrank.formats.requests import parse_request
+from batchrank.formats.sniff import json_object
 from batchrank.formats.sources.parquet import is_parquet
 from batchrank.formats.sources.source import Source, read_queries
 
@@ -56,13 +54,13 @@ def holding(path: Path) -> Holding | None:
 
 def _in_lines(path: Path) -> Holding | None:
     with opened(str(path)) as file:
-        lines = _lines(file.chunks)
+        lines = filter(None, map(bytes.strip, split_lines(file.chunks)))
         first = next(lines, b"")
         if _JUDGEMENT.fullmatch(first):
             return Holding.JUDGEMENTS
-        if "corrected" in (row := _object(first)):
+        if "corrected" in (row := json_object(first)):
             # A person may have changed any label.
-            rows = chain([row], map(_object, lines))
+            rows = chain([row], map(json_object, lines))
             graded = any(one.get("corrected") is not None for one in rows)
             return Holding.GRADES if graded else None
     return _in_queries(path)
@@ -72,24 +70,6 @@ def _in_queries(path: Path) -> Holding | None:
     """Whether there is a query that could be ranked; UsageError where it is a table of rankings."""
     block = next(read_queries(Source(str(path)), _LOOKED_AT), [])
     return Holding.QUERIES if any(_is_request(line.data) for line in block) else None
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines that are not blank."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from filter(None, map(bytes.strip, lines))
-    if last := rest.strip():
-        yield last
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 def _is_request(line: bytes) -> bool:

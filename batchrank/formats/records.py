@@ -111,8 +111,7 @@ def canonical(entry: Entry) -> dict[str, Any]:
                 "docid": document.docid,
                 "score": document.score,
                 "doc": titled(document),
-                **({"metadata": metadata} if metadata else {}),
-                **({"embedding": list(document.embedding)} if document.embedding else {}),
+                **described(document, metadata),
             }
             for document, metadata in entry.candidates
         ],
@@ -124,6 +123,12 @@ def titled(document: Document) -> dict[str, str]:
     """A document's title, where it has one, and text."""
     title = {"title": document.title} if document.title else {}
     return {**title, "text": document.text}
+
+
+def described(document: Document, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document has beside its text: metadata and an embedding, where there are any."""
+    embedding = {"embedding": list(document.embedding)} if document.embedding else {}
+    return {**({"metadata": metadata} if metadata else {}), **embedding}
 
 
 def beside(entry: Entry) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def no_text(head: bytes) -> str | None:
             return f"looks like {what}: {remedy}"
     # One line that holds an object makes it a log of queries that something has damaged.
     is_noise = len(_CONTROLS.findall(head)) > len(head) * _MOSTLY_TEXT and not _is_utf8(head)
-    if is_noise and not any(map(_object, head.split(b"\n"))):
+    if is_noise and not any(map(json_object, head.split(b"\n"))):
         return f"looks like binary data: {_AS_JSONL}"
     return None
 
@@ -94,7 +94,7 @@ def refusal(head: bytes) -> str | None:
 
 def _refused_lines(lines: list[bytes]) -> str | None:
     first = lines[0]
-    request = next((value for value in map(_object, lines) if "query" in value), None)
+    request = next((value for value in map(json_object, lines) if "query" in value), None)
     # The last element of an array may stand alone in its line and read like a request.
     if first == b"[" or (first.startswith(b"[") and request is None):
         return "looks like one JSON array, not a JSON object a line: its format is json"
@@ -102,7 +102,7 @@ def _refused_lines(lines: list[bytes]) -> str | None:
         if "ranking" not in request or "candidates" in request:
             return None
         return OWN_OUTPUT
-    if first.startswith(b"{") and not _object(first) and lines[1:2] and lines[1][:1] == b'"':
+    if first.startswith(b"{") and not json_object(first) and lines[1:2] and lines[1][:1] == b'"':
         return (
             "looks like JSON spread over several lines, not a JSON object a line: "
             "turn it into lines with `jq -c . FILE > queries.jsonl`"
@@ -130,7 +130,7 @@ def _refused_text(lines: list[bytes]) -> str:
     return f"holds no JSON object, its first line is {found}: {_AS_JSONL}"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def json_object(line: bytes) -> dict[str, Any]:
     """Read a line as a JSON object; empty if it is none."""
     try:
         value = orjson.loads(line)

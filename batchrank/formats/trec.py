@@ -13,6 +13,7 @@ import zstandard
 
 from batchrank.errors import UsageError
 from batchrank.formats.compression import decompressed
+from batchrank.formats.lines import split_lines
 from batchrank.formats.sniff import no_text
 from batchrank.formats.wording import quoted, shown
 from batchrank.metrics.evaluation import Qrels
@@ -48,7 +49,7 @@ def numbered_lines(path: Path) -> Iterator[Line]:
             if (reason := no_text(head)) is not None:
                 told = reason.partition(":")[0]
                 raise UsageError(f"{quoted(path)} {told}: expected lines of text")
-            for number, line in enumerate(_split(chain((head,), chunks)), 1):
+            for number, line in enumerate(split_lines(chain((head,), chunks)), 1):
                 if text := _decoded(path, number, line):
                     yield Line(path, number, text)
     except OSError as error:
@@ -105,14 +106,6 @@ def read_trec_line(line: Line) -> tuple[str, str, float]:
     except ValueError:
         raise UsageError(f"{line.where}: the score {shown(score)} is no number") from None
     return qid, docid, value
-
-
-def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-    yield rest
 
 
 def _guess(fields: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from batchrank.formats.encoders.base import Record, as_entry
 from batchrank.formats.jsonline import dump_line
-from batchrank.formats.records import beside, canonical, titled
+from batchrank.formats.records import beside, canonical, described, titled
 from batchrank.formats.rows import Row, encode_jsonl
 
 
@@ -62,8 +62,7 @@ def rankllm(record: Record) -> bytes:
             "score": score,
             "doc": {
                 **titled(document),
-                **({"metadata": metadata} if metadata else {}),
-                **({"embedding": list(document.embedding)} if document.embedding else {}),
+                **described(document, metadata),
             },
         }
         for (document, metadata), score in zip(entry.candidates, entry.scores, strict=True)
@@ -84,8 +83,7 @@ def rankgpt(record: Record) -> bytes:
             "rank": rank,
             "score": document.score,
             **({"title": document.title} if document.title else {}),
-            **({"metadata": metadata} if metadata else {}),
-            **({"embedding": list(document.embedding)} if document.embedding else {}),
+            **described(document, metadata),
         }
         for rank, (document, metadata) in enumerate(entry.candidates, 1)
     ]
