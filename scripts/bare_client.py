@@ -5,7 +5,8 @@
 
 Every query's segments go out at once and its merge follows them, merges first, as in batchrank;
 prompts are rendered before the first call, answers are received and thrown away. With `--recorded`
-the bodies are those that `recording_proxy.py` wrote down, one after the other.
+the bodies are those that `recording_proxy.py` wrote down, one after the other. `--cpu FILE` is where
+it leaves the processor seconds that the calls alone took.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -132,9 +134,13 @@ def main() -> None:
     parser.add_argument("in_flight", type=int)
     parser.add_argument("--strategy", default="segmented")
     parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--cpu", type=Path)
     given = parser.parse_args()
     queries = recorded(given.source) if given.recorded else rendered(given.source, given.strategy)
+    before = time.process_time()
     uvloop.run(drive_all(given.url, queries, given.in_flight))
+    if given.cpu is not None:
+        given.cpu.write_text(str(time.process_time() - before), encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Endpoint:
         self._clock = clock
         self._checking = asyncio.Lock()
         # Behind the connection that it was described over may stand another model by the first
-        # answer: it waited for a preflight, for others, for the end of quiet hours.
+        # call: it waited for a preflight, for others, for the end of quiet hours.
         self._checked = None if proved else backend.reconnects
         self._checked_at = clock.now() - _CHECK_SECONDS
         self._names: set[str] = set()
@@ -98,15 +98,16 @@ class Endpoint:
     async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
         """Send `prompt` once; `call` is what the reference makes of it.
 
-        Raises ServerError as `Backend.send`, and ModelChangedError where at the first answer,
+        Raises ServerError as `Backend.send`, and ModelChangedError where at the first call,
         behind a new connection, or another name in an answer, stands another model: its answer
         must not be taken for one of the old. Servers call a model as they like: the first answer's
         name stands for the job's.
         """
+        if self._checked is None:  # before, not behind: answers that wait for it hold their slots
+            await self._check_again()
         answer = await self.backend.send(self._own(prompt, call), seconds)
         if self._checked != self.backend.reconnects:
-            async with self._checking:
-                await self._check_again()
+            await self._check_again()
         if answer.model and answer.model not in self._names:
             async with self._checking:
                 if self._names and answer.model not in self._names:
@@ -143,10 +144,11 @@ class Endpoint:
         return replace(prompt, form=twin)
 
     async def _check_again(self) -> None:
-        now, seen = self._clock.now(), self.backend.reconnects
-        if self._checked != seen and now - self._checked_at >= _CHECK_SECONDS:
-            await self._check()
-            self._checked, self._checked_at = seen, now
+        async with self._checking:
+            now, seen = self._clock.now(), self.backend.reconnects
+            if self._checked != seen and now - self._checked_at >= _CHECK_SECONDS:
+                await self._check()
+                self._checked, self._checked_at = seen, now
 
     async def _check(self) -> None:
         info = await self.backend.describe()

@@ -1,7 +1,7 @@
 """Servers with slots: the share of their time that batchrank and a bare client use.
 
 Rates are those at the server. CPU a call is what more queries cost beyond few, so that imports and
-the preflight don't count.
+the preflight don't count; of the bare client only that of its calls, not of rendering their bodies.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ def measure(name: str, size: float, folder: Path) -> Row:
 
 
 def bare_command(case: Case, source: Path) -> list[str]:
-    """The bare client's command line, with URL0 in place of what is not known yet."""
+    """The bare client's command line, with URL0 and CPU in place of what is not known yet."""
     script = str(ROOT / "scripts" / "bare_client.py")
-    options = [str(case.in_flight), "--strategy", case.strategy]
+    options = [str(case.in_flight), "--strategy", case.strategy, "--cpu", "CPU"]
     return [sys.executable, script, "URL0", str(source), *options]
 
 
@@ -160,17 +160,20 @@ def _figures(case: Case, queries: int, found: dict[str, Measured]) -> list[Figur
 
 
 def against_judges(folder: Path, case: Case, command: list[str], queries: int) -> Measured:
-    """Run `command` (URLs and STORE put in) against judges of its own; read what those saw.
+    """Run `command` (URLs, STORE and CPU put in) against judges of its own; read what those saw.
 
     Raises SystemExit where fewer windows were answered than `queries` have.
     """
     stamp = time.monotonic_ns()
     logs = [folder / f"{stamp}-{number}.log" for number in range(len(case.slots))]
     with ExitStack() as stack:
-        places = {"STORE": str(folder / f"{stamp}.sqlite")}
+        own_cpu = folder / f"{stamp}.cpu"
+        places = {"STORE": str(folder / f"{stamp}.sqlite"), "CPU": str(own_cpu)}
         for number, (slots, log) in enumerate(zip(case.slots, logs, strict=True)):
             places[f"URL{number}"] = stack.enter_context(judge(case, slots, log))
-        used = run([places.get(part, part) for part in command])
+        cpu = run([places.get(part, part) for part in command]).cpu
+        if own_cpu.exists():
+            cpu = float(own_cpu.read_text(encoding="ascii"))
     calls = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     windows = [call for call in calls if call["purpose"] == "window" and call["status"] == 200]
     expected = case.calls(queries)
@@ -181,7 +184,7 @@ def against_judges(folder: Path, case: Case, command: list[str], queries: int) -
     ended = sorted(call["time"] + call["seconds"] for call in windows)
     config = JudgeConfig(call_seconds=case.call_seconds, sigma=case.sigma)
     latencies = (Slots(config).seconds(0, 0, call["body"]) for call in windows)
-    return Measured(rate_of(ended), used.cpu, tuple(latencies))
+    return Measured(rate_of(ended), cpu, tuple(latencies))
 
 
 def judge(case: Case, slots: int, log: Path) -> AbstractContextManager[str]:

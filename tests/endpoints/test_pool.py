@@ -174,7 +174,7 @@ async def test_another_model_behind_the_address_stops_the_job() -> None:
             await ask(acting)
 
 
-async def test_another_model_at_the_first_answer_stops_the_job() -> None:
+async def test_another_model_at_the_first_call_stops_the_job() -> None:
     """On the connection that it was described over, and of a server whose answers name none."""
     async with Actor() as actor, pooled(actor.url) as acting:
         actor.model = "other"
@@ -184,7 +184,7 @@ async def test_another_model_at_the_first_answer_stops_the_job() -> None:
         assert any("from openai id=m to openai id=other" in str(outcome) for outcome in outcomes)
 
 
-async def test_the_first_answer_alone_has_the_server_asked_which_it_is() -> None:
+async def test_the_first_call_alone_has_the_server_asked_which_it_is() -> None:
     async with Actor() as actor, pooled(actor.url) as acting:
         described = actor.gets
         for text in texts(8):
