@@ -5,8 +5,8 @@
 
 Every query's segments go out at once and its merge follows them, merges first, as in batchrank;
 prompts are rendered before the first call, answers are received and thrown away. With `--recorded`
-the bodies are those that `recording_proxy.py` wrote down, one after the other. `--cpu FILE` is where
-it leaves the processor seconds that the calls alone took.
+the bodies are those that `recording_proxy.py` wrote down, one after the other. In `--cpu FILE` it
+leaves the processor seconds that the calls alone took.
 """
 
 from __future__ import annotations
