@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
+from batchrank.cli.early import INTERRUPTED
 from batchrank.cli.streams import fill_descriptors
 from batchrank.ending import leave
 from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
@@ -60,7 +61,7 @@ app = typer.Typer(
 )
 
 _DEBUG = "BATCHRANK_DEBUG"
-_INTERRUPTED = 130
+_CTRL_C = 130
 """How Typer ends on Ctrl-C where a command does not catch it itself."""
 
 
@@ -103,9 +104,9 @@ def run_app() -> None:
     except OSError as error:
         code = _failed(_os_failed(error), BatchrankError.exit_code)
     except KeyboardInterrupt:
-        code = _INTERRUPTED  # between two steps of Typer's
-    if code == _INTERRUPTED:
-        code = _failed("interrupted", StoppedError.exit_code)
+        code = _CTRL_C  # between two steps of Typer's
+    if code == _CTRL_C:
+        code = _failed(INTERRUPTED, StoppedError.exit_code)
     leave(code or 0)
 
 

@@ -16,12 +16,15 @@ Hears = Callable[[signal.Signals], None]
 _STANDARD_ERROR = 2
 _STOPPED = 75
 """As `StoppedError.exit_code`: nothing more than must be is loaded before signals are watched."""
+NOTHING_LOST = "nothing is lost: give the same command again"
+INTERRUPTED = f"interrupted; {NOTHING_LOST}"
+"""True of every command at any time: files are replaced whole, stores take what is committed."""
 
 
 def end(_: signal.Signals) -> None:
     """End the process at once with one line: nothing has begun, or all is done."""
     with suppress(OSError):  # it may be closed
-        os.write(_STANDARD_ERROR, b"batchrank: error: interrupted\n")
+        os.write(_STANDARD_ERROR, f"batchrank: error: {INTERRUPTED}\n".encode())
     os._exit(_STOPPED)
 
 

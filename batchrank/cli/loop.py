@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from batchrank.cli.early import hear
+from batchrank.cli.early import INTERRUPTED, hear
 from batchrank.errors import BatchrankError, FilesError, StoppedError
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except asyncio.CancelledError:
         if heard:
-            raise StoppedError("interrupted") from None
+            raise StoppedError(INTERRUPTED) from None
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -148,4 +149,35 @@ def test_a_signal_before_a_command_hears_signals(
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (75, "")
-    assert ended.stderr == "batchrank: error: interrupted\n"
+    told = "interrupted; nothing is lost: give the same command again"
+    assert ended.stderr == f"batchrank: error: {told}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        # Before there is a server, and before the run hears signals itself.
+        ("batchrank.running.runner.Session.open", "{name} received"),
+        ("batchrank.cli.tonight.spec_of_the_night", "interrupted"),
+    ],
+)
+def test_a_signal_before_there_is_a_run_says_that_nothing_is_lost(
+    source: Path,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    place: str,
+    reason: str,
+) -> None:
+    async def signalled(*_: object, **_how: object) -> None:
+        os.kill(os.getpid(), number)
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, signalled)
+        ended = shell.run(source)
+    assert ended.code == 75
+    told = f"{reason.format(name=number.name)}; nothing is lost: give the same command again"
+    assert ended.err.splitlines()[-1] == f"batchrank: error: {told}"
+    assert shell.run(source).code == 0

@@ -13,6 +13,7 @@ import typer
 from batchrank.cli import options
 from batchrank.cli.commands.dryrun import dry_run
 from batchrank.cli.display.summary import summary_lines
+from batchrank.cli.early import NOTHING_LOST
 from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
 from batchrank.cli.refusals import refusals_told
@@ -217,6 +218,8 @@ async def _reported(
     except BatchrankError as error:
         with suppress(DiskError):  # what failed first is told
             await asyncio.to_thread(write_summary, output, error)
+        if type(error) is StoppedError:  # by a signal, before there was anything to report
+            raise StoppedError(f"{error}; {NOTHING_LOST}") from error
         raise
     await _summarised(output, Night(report), talk)
     return report
