@@ -33,8 +33,7 @@ async def collect(path: Path, cutoff: float, *, dry_run: bool) -> Collected:
     run paid for stays too. With `dry_run` nothing is removed. Whoever calls holds the lock of the
     store, so that no run is on. Raises StoreError.
     """
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         ((first,),) = await store.select(
             "SELECT min(id) FROM runs WHERE started >= ? OR id = (SELECT max(id) FROM runs)",
             (cutoff,),
@@ -67,8 +66,6 @@ async def collect(path: Path, cutoff: float, *, dry_run: bool) -> Collected:
                 await store.write_rows(f"DELETE FROM {table} WHERE {which}", [parameters])  # noqa: S608
             after = await store.shrink(vacuum=True)
         return Collected(**counts, content=content, before=before, after=after)
-    finally:
-        await store.close()
 
 
 async def _mark_used_answers(store: Store, first: int) -> None:

@@ -116,8 +116,7 @@ async def read_store(
     path: Path, number: int | None, wanted: Container[str] | None = None
 ) -> MeasuredRun:
     """Read a run of a store, the latest without a number. Raises StoreError."""
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         run = await store.run(number)
         read = MeasuredRun(f"{path}#{run.id}", run=run.id)
         gathered = _Gathered(read, wanted)
@@ -129,8 +128,6 @@ async def read_store(
         gathered.finish()
         read.spending = await spending_of(store, await night_of(store, run), answers)
         return read
-    finally:
-        await store.close()
 
 
 class _Gathered:

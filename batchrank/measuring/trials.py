@@ -150,12 +150,9 @@ class Trials:
         if report.exit_code == RejectedError.exit_code:
             rejected = "; ".join([*report.reasons, *report.examples[:1]])
         queries: list[RankedQuery] = []
-        store = await Store.open(self._store)
-        try:
+        async with await Store.open(self._store) as store:
             async for chunk in store.rows(report.run.id):
                 queries += (ranked for _, ranked in chunk)
-        finally:
-            await store.close()
         return Trial(report.run, tuple(queries), report.progress.spent.calls, rejected)
 
     async def run_well(self, values: Settings, *, fresh: bool = False) -> Trial:
@@ -167,11 +164,8 @@ class Trials:
 
     async def windows(self, trial: Trial) -> list[list[Replayed]]:
         """The windows of each query of a trial with their answers."""
-        store = await Store.open(self._store)
-        try:
+        async with await Store.open(self._store) as store:
             return [await replay(one, trial.run.settings, store) for one in trial.queries]
-        finally:
-            await store.close()
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

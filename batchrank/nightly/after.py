@@ -187,11 +187,8 @@ class AfterTheRun:
     async def _keep(self, what: Callable[[Store], Awaitable[None]]) -> None:
         """Put it in the store; a store that takes no more is not worth what was done."""
         with suppress(BatchrankError):
-            store = await Store.open(self._spec.store)
-            try:
+            async with await Store.open(self._spec.store) as store:
                 await what(store)
-            finally:
-                await store.close()
 
     async def _published(self, wanted: PublishSpec) -> str:
         making = publication_of(self._spec.store, self._report.run.id, wanted, self._tick)

@@ -42,10 +42,8 @@ async def _is_unfinished(yesterday: JobSpec, today: JobSpec, now: float) -> bool
         store = await Store.open(yesterday.store)
     except BatchrankError:
         return False  # said, with its remedy, when the run itself opens its store
-    try:
+    async with store:
         runs = await store.runs()
-    finally:
-        await store.close()
     if not runs or now - runs[0].started >= SAME_NIGHT_SECONDS or _is_ended(yesterday, runs[0]):
         return False
     return _is_about(runs[0], yesterday, today)

@@ -42,15 +42,12 @@ async def known_lines(job: Job, *, again: bool = False) -> AsyncIterator[KnownLi
     if not await asyncio.to_thread(job.spec.store.is_file):
         yield None
         return
-    store = await Store.open(job.spec.store)
-    try:
+    async with await Store.open(job.spec.store) as store:
         key = await _key(store, job)
         reduced = None
         if job.spec.degrade:
             reduced = await _key(store, replace(job, spec=job.spec.without_optional_passes()))
         yield KnownLines(store, key, reduced, again)
-    finally:
-        await store.close()
 
 
 async def _key(store: Store, job: Job) -> bytes:

@@ -86,11 +86,8 @@ async def end_of_next(spec: JobSpec, job: bytes | None, now: float) -> End:
         and spec.deadline is not None
         and await asyncio.to_thread(spec.store.is_file)
     ):
-        store = await Store.open(spec.store)
-        try:
+        async with await Store.open(spec.store) as store:
             last = await night_before(store, job, spec)
-        finally:
-            await store.close()
     return end_of(spec, now, now, last)
 
 

@@ -66,11 +66,8 @@ async def publication_of(
     """
     target = await asyncio.to_thread(target_of, spec)
     try:
-        store = await Store.open(path)
-        try:
+        async with await Store.open(path) as store:
             source = await Source.of(store, await store.run(number), spec)
             yield Publication(source, target, spec, tick=tick)
-        finally:
-            await store.close()
     finally:
         await target.close()

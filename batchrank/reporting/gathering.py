@@ -82,8 +82,7 @@ async def gather(wanted: Wanted) -> Facts:
         compared = await asyncio.to_thread(
             compare, here, there, qrels, is_sample=is_sample, keep=EXTREMES
         )
-    store = await Store.open(wanted.store)
-    try:
+    async with await Store.open(wanted.store) as store:
         run = await store.run(read.run)
         night = await night_of(store, run)
         moved, sample = await _stream(store, run)
@@ -120,8 +119,6 @@ async def gather(wanted: Wanted) -> Facts:
             settings=settings_toml(run),
             command=repeat_command(run, name),
         )
-    finally:
-        await store.close()
 
 
 def _evaluate(qrels: Qrels, read: MeasuredRun) -> Evaluation:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import aiosqlite
 
@@ -24,13 +24,20 @@ _Write = tuple[str, list[tuple[object, ...]]]
 class Database:
     """Statements and their rows, whatever they mean; for the modules of this package.
 
-    Every method raises StoreError. A write is durable when its method returns.
+    Every method raises StoreError. A write is durable when its method returns. Leaving the context
+    closes the file.
     """
 
     def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
         self.path = path
         self._connection = connection
         self._writes: Batcher[_Write, None] = Batcher(self._commit)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Finish what is queued and close the file."""

@@ -84,8 +84,7 @@ async def _looked_ahead(
     """The forecast, the end of a run, the outlook at the pace of the last that asked, a warning."""
     pace = next_job = warning = None
     if await asyncio.to_thread(job.spec.store.is_file):
-        store = await Store.open(job.spec.store)
-        try:
+        async with await Store.open(job.spec.store) as store:
             pace = await last_pace(store)
             # The job that a run would go on with: that of the server as it was last.
             if (remembered := await recall(store, job.spec.target())) is not None:
@@ -94,8 +93,6 @@ async def _looked_ahead(
                 next_job = replace(job, profile=last)
             asked = next_job is not None
             warning = await told_of_other(store, source, next_job or job, asked=asked)
-        finally:
-            await store.close()
     if next_job is None or fresh:
         found = await forecast(job, source)
     else:

@@ -71,12 +71,9 @@ async def _export(
     path: Path, number: int | None, output: str, how: Written
 ) -> tuple[list[str], str | None]:
     """Write a run again; what of it could not be written, and what it lacks."""
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         run = await store.run(number)
         return await write_results(store, run, output, how), await _lacking(store, run)
-    finally:
-        await store.close()
 
 
 async def _lacking(store: Store, run: Run) -> str | None:

@@ -102,8 +102,7 @@ def _print_window(count: int, asked: Replayed) -> None:
 async def _inspect(
     path: Path, number: int | None, qid: str | None, line: int | None
 ) -> tuple[Run, list[Inspected]]:
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         run = await store.run(number)
         if line is not None:
             found = await on_line(store, run.id, line)
@@ -115,8 +114,6 @@ async def _inspect(
             near = "" if qid is None else await _nearest(store, run, qid)
             raise UsageError(f"run {run.id} of store {path} has no {what}{near}")
         return run, await inspected(store, run, found)
-    finally:
-        await store.close()
 
 
 async def _nearest(store: Store, run: Run, qid: str) -> str:

@@ -173,11 +173,8 @@ async def _publish(
 async def _keep(path: Path, number: int | None, told: str) -> int | None:
     """Let `status` tell of it; a store that takes no more is not worth what was published."""
     with suppress(BatchrankError):
-        store = await Store.open(path)
-        try:
+        async with await Store.open(path) as store:
             run = await store.run(number)
             await store.end_step(run.id, BY_HAND, told)
             return run.id
-        finally:
-            await store.close()
     return number

@@ -211,8 +211,7 @@ def _ending(run: Run) -> str:
 
 async def _status(path: Path, number: int | None) -> _Found | None:
     """What is told of a run; None where the latest is asked for and there is none."""
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         if number is None and not await store.runs():
             return None
         run = await store.run(number)
@@ -224,16 +223,11 @@ async def _status(path: Path, number: int | None) -> _Found | None:
             await failures(store, run),
             await fallbacks(store, run),
         )
-    finally:
-        await store.close()
 
 
 async def _runs(path: Path) -> list[Listed]:
-    store = await Store.open(path)
-    try:
+    async with await Store.open(path) as store:
         return [
             Listed(run, await coverage(store, run.id), await taken_over_by(store, run))
             for run in await store.runs()
         ]
-    finally:
-        await store.close()
