@@ -75,6 +75,11 @@ class Request:
     candidates: tuple[Document, ...]
     weight: float = 1.0
 
+    @property
+    def docids(self) -> Ranking:
+        """The candidates' docids, in first-stage order."""
+        return tuple(document.docid for document in self.candidates)
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -117,9 +122,14 @@ class Permutation:
     notes: tuple[str, ...] = ()
     scores: tuple[float, ...] | None = None
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether an answer put the documents in order, repaired or not."""
+        return self.status in (Status.OK, Status.REPAIRED)
+
     def is_thin(self, wanted: int) -> bool:
         """Whether the model named less than half of what was wanted, though it is usable."""
-        return self.status in (Status.OK, Status.REPAIRED) and self.named * 2 < wanted
+        return self.is_usable and self.named * 2 < wanted
 
     def asked_again(self) -> Permutation:
         """The outcome where this was read from the answer to a window's second request."""
@@ -227,6 +237,11 @@ class RankedQuery:
     lineage: Lineage | None = None
     filtered: tuple[tuple[int, str], ...] = ()
     again: tuple[int, ...] = ()
+
+    @property
+    def ranking(self) -> Ranking:
+        """All docids, best first."""
+        return tuple(self.docids[place] for place in self.order)
 
     @property
     def kept(self) -> Ranking:

@@ -20,12 +20,11 @@ from batchrank.measuring.bias import (
 )
 from batchrank.measuring.comparison import Change, change
 from batchrank.measuring.runs import falling
-from batchrank.measuring.trials import Settings, Trial, Trials, ranking, without_stages
+from batchrank.measuring.trials import Settings, Trial, Trials, without_stages
 from batchrank.metrics.agreement import kendall, overlap
 from batchrank.metrics.evaluation import NDCG, Qrels, Scores, evaluate, parse_measures
 from batchrank.ranking.replay import Replayed
 from batchrank.spec.jobspec import JobSpec
-from batchrank.values import Status
 
 ORDERS = {"first stage": "forward", "reversed": "reverse", "shuffled": "shuffle:1"}
 """The presentations, by what they are called, as `passes` has them."""
@@ -122,7 +121,7 @@ async def diagnose(trials: Trials, base: JobSpec, qrels: Qrels | None) -> Diagno
 
 
 def _is_usable(windows: Sequence[Replayed]) -> bool:
-    return len(windows) == 1 and windows[0].permutation.status in (Status.OK, Status.REPAIRED)
+    return len(windows) == 1 and windows[0].permutation.is_usable
 
 
 def _diagnosed(
@@ -188,7 +187,7 @@ def _quality(found: Mapping[str, Trial], qrels: Qrels) -> Quality:
 
     def with_pass(other: Trial) -> Scores:
         return {
-            one.qid: falling(borda([ranking(one), ranking(two)], one.docids))
+            one.qid: falling(borda([one.ranking, two.ranking], one.docids))
             for one, two in zip(forward.queries, other.queries, strict=True)
         }
 

@@ -179,8 +179,7 @@ def falling(ranking: Sequence[str]) -> dict[str, float]:
 
 
 def _add_ranked(gathered: _Gathered, ranked: RankedQuery) -> None:
-    ranking = [ranked.docids[place] for place in ranked.order]
-    gathered.add(ranked.qid, ranked.query, ranked.status, ranking, ranked.docids)
+    gathered.add(ranked.qid, ranked.query, ranked.status, ranked.ranking, ranked.docids)
 
 
 def _read_row(gathered: _Gathered, line: Line) -> None:
@@ -205,8 +204,8 @@ def _read_row(gathered: _Gathered, line: Line) -> None:
             ) from None
         gathered.add(error.qid, None, QueryStatus.FAILED, (), ())
         return
-    docids = [document.docid for document in request.candidates]
-    gathered.add(request.query.qid, request.query.text, QueryStatus.UNRANKED, docids, docids)
+    query, docids = request.query, request.docids
+    gathered.add(query.qid, query.text, QueryStatus.UNRANKED, docids, docids)
 
 
 def _add_row(gathered: _Gathered, row: dict[str, Any]) -> None:

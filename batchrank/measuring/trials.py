@@ -25,7 +25,7 @@ from batchrank.spec.loading import make_spec
 from batchrank.spec.stagespec import StageSpec
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import RankedQuery, Ranking
+from batchrank.values import RankedQuery
 
 Settings = Mapping[str, object]
 """Keys of a job spec with their values."""
@@ -52,7 +52,7 @@ class Trial:
     @property
     def scores(self) -> Scores:
         """The rankings as a run to measure."""
-        return {one.qid: falling(ranking(one)) for one in self.queries}
+        return {one.qid: falling(one.ranking) for one in self.queries}
 
     @property
     def first_stage(self) -> Scores:
@@ -171,11 +171,6 @@ class Trials:
         if text not in self._said:
             self._said.add(text)
             self._say(text)
-
-
-def ranking(ranked: RankedQuery) -> Ranking:
-    """The docids of a ranked query, best first."""
-    return tuple(ranked.docids[place] for place in ranked.order)
 
 
 def without_stages(base: JobSpec) -> dict[str, object]:

@@ -129,7 +129,7 @@ def _trial_prompts(job: Job, count: int) -> list[Prompt]:
     prompts = []
     for number in range(count):
         request, _ = sanity_requests()[number % len(sanity_requests())]
-        docids = tuple(document.docid for document in request.candidates)
+        docids = request.docids
         turn = number % len(docids)
         way = job.ways[0]
         shown = (docids[turn:] + docids[:turn])[: way.reader.most]

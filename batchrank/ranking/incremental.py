@@ -63,12 +63,11 @@ def lineage_of(
         return full
     if changed and (limits.one_call is None or len(head) <= limits.one_call):
         return full
-    order = (ranked.docids[position] for position in ranked.order)
     return Lineage(
         last.full_at,
         last.steps + 1,
         earlier.run,
-        tuple(place[docid] for docid in order if docid in place),
+        tuple(place[docid] for docid in ranked.ranking if docid in place),
         full.digests,
     )
 

@@ -24,7 +24,6 @@ from batchrank.values import (
     QueryStatus,
     RankedQuery,
     Request,
-    Status,
     Tally,
     Window,
 )
@@ -153,7 +152,7 @@ def unranked(request: Request) -> RankedQuery:
     return RankedQuery(
         qid=request.query.qid,
         query=request.query.text,
-        docids=tuple(document.docid for document in request.candidates),
+        docids=request.docids,
         scores=tuple(document.score for document in request.candidates),
         order=tuple(range(len(request.candidates))),
         status=QueryStatus.UNRANKED,
@@ -178,7 +177,7 @@ def _is_unmoved(asked: Asked) -> bool:
     """Whether an answer repeats the order of the prompt; one document alone can't move."""
     named, order = asked.permutation.named, asked.permutation.order
     return (
-        asked.permutation.status in (Status.OK, Status.REPAIRED)
+        asked.permutation.is_usable
         and len(order) > 1
         and order[:named] == asked.window.shown[:named]
     )
@@ -187,7 +186,7 @@ def _is_unmoved(asked: Asked) -> bool:
 def _log_trouble(number: int, asked: Asked) -> None:
     """Log a window that brought no usable ranking, with the reason and the raw answer's start."""
     status = asked.permutation.status
-    if status in (Status.OK, Status.REPAIRED):
+    if asked.permutation.is_usable:
         return
     told = {"window": number, "reason": asked.fault or ", ".join(asked.permutation.notes)}
     if asked.endpoint:

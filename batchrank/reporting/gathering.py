@@ -37,7 +37,7 @@ from batchrank.store.queries import bad_queries, coverage, failed_queries
 from batchrank.store.records import Run
 from batchrank.store.spending import answer_seconds
 from batchrank.store.store import Store
-from batchrank.values import RankedQuery, Status
+from batchrank.values import RankedQuery
 from batchrank.version import __version__
 
 _FAILED = 50
@@ -161,8 +161,7 @@ async def _winners(store: Store, run: Run, sample: list[RankedQuery]) -> Winners
         Presented(asked.window.shown, asked.permutation.order)
         for ranked in sample
         for asked in await replay(ranked, run.settings, store)
-        if asked.permutation.status in (Status.OK, Status.REPAIRED)
-        and len(asked.window.shown) >= _PARTS
+        if asked.permutation.is_usable and len(asked.window.shown) >= _PARTS
     ]
     if not windows:
         return None

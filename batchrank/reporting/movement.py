@@ -21,7 +21,7 @@ def fresh(ranked: RankedQuery) -> int:
 
 def tau(ranked: RankedQuery) -> float | None:
     """Kendall's tau between a query's first stage and its ranking."""
-    return kendall(ranked.docids, tuple(ranked.docids[place] for place in ranked.order))
+    return kendall(ranked.docids, ranked.ranking)
 
 
 class Moved:

@@ -120,7 +120,7 @@ def _lists(ranked: RankedQuery, beside: Beside) -> dict[str, tuple[Listed, ...]]
     lists = {FIRST_STAGE: listed(ranked.docids[:TOP])}
     if beside.other is not None and ranked.qid in beside.other.scores:
         lists[cut(beside.other.name, _DOCID)] = listed(beside.other.ranking(ranked.qid)[:TOP])
-    lists[NOW] = listed(ranked.docids[place] for place in ranked.order[:TOP])
+    lists[NOW] = listed(ranked.ranking[:TOP])
     return lists
 
 

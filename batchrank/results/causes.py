@@ -10,7 +10,6 @@ from batchrank.ranking.replay import replay
 from batchrank.store.queries import asked_queries, bad_queries, failed_queries
 from batchrank.store.records import Run
 from batchrank.store.store import Store
-from batchrank.values import Status
 
 TIMEOUT = "timeout"
 """Why a query failed that was given up after `query_timeout`."""
@@ -72,7 +71,7 @@ async def chance_of_repeating(store: Store, run: Run) -> float:
         1 / perm(len(asked.window.shown), asked.permutation.named)
         for ranked in await asked_queries(store, run.id, _SAMPLE)
         for asked in await replay(ranked, run.settings, store)
-        if asked.permutation.status in (Status.OK, Status.REPAIRED)
+        if asked.permutation.is_usable
     ]
     return sum(chances) / len(chances) if chances else 0.0
 
@@ -85,7 +84,7 @@ async def fallbacks(store: Store, run: Run) -> list[Cause]:
     causes: dict[str, Cause] = {}
     for _, ranked in await bad_queries(store, run.id, _LOOKED_AT):
         for number, asked in enumerate(await replay(ranked, run.settings, store), 1):
-            if asked.is_gone or asked.permutation.status in (Status.OK, Status.REPAIRED):
+            if asked.is_gone or asked.permutation.is_usable:
                 continue
             reason = f"{asked.permutation.status} ({', '.join(asked.permutation.notes)})"
             said = asked.answer.text if asked.answer else asked.fault or ""

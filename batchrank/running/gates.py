@@ -20,7 +20,7 @@ from batchrank.store.history import last_accepted, pairs
 from batchrank.store.queries import bad_queries, queries_of
 from batchrank.store.records import Run, Totals
 from batchrank.store.store import Store
-from batchrank.values import QueryStatus, RankedQuery, Status, Tally
+from batchrank.values import QueryStatus, RankedQuery, Tally
 
 _HOPELESS_WINDOWS = 50
 _HOPELESS_SHARE = 0.95
@@ -112,8 +112,7 @@ async def bad_windows(store: Store, run: Run) -> tuple[str, ...]:
     for line, ranked in await bad_queries(store, run.id, _EXAMPLES):
         for number, asked in enumerate(await replay(ranked, run.settings, store), 1):
             outcome = asked.permutation
-            answered = outcome.status in (Status.OK, Status.REPAIRED)
-            if answered and outcome.named * 2 >= asked.wanted:
+            if outcome.is_usable and not outcome.is_thin(asked.wanted):
                 continue
             said = asked.fault if asked.answer is None else asked.answer.text[:_ANSWER_CHARACTERS]
             notes = f" ({', '.join(outcome.notes)})" if outcome.notes else ""
@@ -178,7 +177,7 @@ async def _out_of_line(store: Store, run: Run, allowed: float) -> Rejection | No
     total = count = 0.0
     least: list[tuple[float, str, str]] = []
     async for now, then in pairs(store, run.id, earlier):
-        top_now, top_then = _top(now), _top(then)
+        top_now, top_then = now.ranking[:_TOP], then.ranking[:_TOP]
         if not top_now or not top_then:
             continue
         common = len(set(top_now) & set(top_then))
@@ -195,7 +194,3 @@ async def _out_of_line(store: Store, run: Run, allowed: float) -> Rejection | No
         f"last that was accepted; --min-overlap asks for {allowed:.1%}",
         tuple(said for _, _, said in least),
     )
-
-
-def _top(ranked: RankedQuery) -> list[str]:
-    return [ranked.docids[place] for place in ranked.order[:_TOP]]

@@ -110,7 +110,7 @@ def restored(ranked: RankedQuery, request: Request, removed: Removed) -> RankedQ
     left = [place for place in range(len(request.candidates)) if place not in gone]
     return replace(
         ranked,
-        docids=tuple(document.docid for document in request.candidates),
+        docids=request.docids,
         scores=tuple(document.score for document in request.candidates),
         order=(*(left[place] for place in ranked.order), *gone),
         filtered=removed,

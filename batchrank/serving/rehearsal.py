@@ -91,7 +91,7 @@ async def _rank(
     heard: _Heard,
 ) -> int:
     """The rank of the right document."""
-    docids = tuple(document.docid for document in request.candidates)
+    docids = request.docids
     texts = QueryTexts(request, len(docids), Cut(TokenCounter(), MIN_DOC_TOKENS))
 
     async def ask(windows: Round, _number: int) -> list[Permutation]:

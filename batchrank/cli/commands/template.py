@@ -61,7 +61,7 @@ def show(
 def _rendered(template: Template) -> str:
     reader = next(one for one in READERS.values() if one.kind == template.kind)
     request, _ = sanity_requests()[0]
-    docids = tuple(document.docid for document in request.candidates)[: reader.most]
+    docids = request.docids[: reader.most]
     texts = QueryTexts(request, len(docids), Cut(TokenCounter(), _DOC_TOKENS))
     window = Window(docids, docids, min(2, len(docids)))
     prompt = reader.prompt(texts, window, Means(template, Form.TEXT))

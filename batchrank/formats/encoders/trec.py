@@ -24,7 +24,7 @@ class TrecRun:
             if not record.ranking:
                 raise no_candidates(record.qid)
             return encode_trec(record, self._tag)
-        docids = [document.docid for document in record.request.candidates]
+        docids = record.request.docids
         if not docids:
             raise no_candidates(record.request.query.qid)
         ranking = zip(docids, range(1, len(docids) + 1), record.scores, strict=True)
