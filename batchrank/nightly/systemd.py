@@ -1,4 +1,4 @@
-"""Writes the systemd service and timer that run a job every night."""
+"""Writes the systemd units that run a job every night, and go on with one after a reboot."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _TRIES = 240
 """Four hours of starts that fail at once: longer than any server takes to come back by itself."""
 _STOP_SECONDS = 60
 """More than the 25 s for which a clean stop waits for calls in flight."""
+_BOOT_ENDING = "-boot.service"
 _LONGEST_NAME = 255
 _NAME = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.-")
 """What stands for itself in a unit's name; `@` does too, and would make it an instance."""
@@ -22,16 +23,26 @@ _NAME = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The names of two unit files and what is in them."""
+    """The names of the unit files and what is in them; `boot` goes on with a broken night."""
 
     name: str
     service: str
     timer: str
+    boot: str
+
+    @property
+    def boot_name(self) -> str:
+        """The file of the unit that is started when the machine is."""
+        return f"{self.name}{_BOOT_ENDING}"
 
     @property
     def files(self) -> dict[str, str]:
         """The units by file name."""
-        return {f"{self.name}.service": self.service, f"{self.name}.timer": self.timer}
+        return {
+            f"{self.name}.service": self.service,
+            f"{self.name}.timer": self.timer,
+            self.boot_name: self.boot,
+        }
 
 
 def systemd_units(spec: JobSpec, job: Path, folder: Path, program: Sequence[str], at: str) -> Units:
@@ -49,23 +60,32 @@ def systemd_units(spec: JobSpec, job: Path, folder: Path, program: Sequence[str]
             "systemd starts no program with a quote or a backslash in its path: "
             f"{quoted(program[0])}"
         )
-    arguments = (*program[1:], "run", "--job", str(job))
-    # The program is no place for variables, so that its dollar signs stand for themselves.
-    words = (_quoted(program[0]), *(_quoted(word.replace("$", "$$")) for word in arguments))
-    command = " ".join(words)
+    name = _unit_name(f"batchrank-{job.stem}")
     return Units(
-        name=_unit_name(f"batchrank-{job.stem}"),
+        name=name,
         service=_SERVICE.format(
             job=_escaped(str(job)),
             folder=_escaped(_path(folder)),
-            command=command,
+            command=_command(program, "run", "--job", str(job)),
             short_nights=_SHORT_NIGHTS if _may_be_short(spec) else _NO_SHORT_NIGHTS,
             again=_AGAIN_SECONDS,
             tries=_TRIES,
             stop=_STOP_SECONDS,
         ),
         timer=_TIMER.format(job=_escaped(str(job)), at=at),
+        boot=_BOOT.format(
+            job=_escaped(str(job)),
+            folder=_escaped(_path(folder)),
+            command=_command(program, "unfinished", str(job)),
+            name=name,
+        ),
     )
+
+
+def _command(program: Sequence[str], *arguments: str) -> str:
+    # The program is no place for variables, so that its dollar signs stand for themselves.
+    words = (word.replace("$", "$$") for word in (*program[1:], *arguments))
+    return " ".join((_quoted(program[0]), *map(_quoted, words)))
 
 
 def _may_be_short(spec: JobSpec) -> bool:
@@ -75,7 +95,7 @@ def _may_be_short(spec: JobSpec) -> bool:
 def _unit_name(text: str) -> str:
     """A unit's name without its suffix, as `systemd-escape --mangle` makes it of a text."""
     name = "".join(chr(byte) if byte in _NAME else f"\\x{byte:02x}" for byte in text.encode())
-    if len(name) + len(".service") > _LONGEST_NAME:
+    if len(name) + len(_BOOT_ENDING) > _LONGEST_NAME:
         raise UsageError(
             "the job spec's name is too long for a systemd unit: give it a shorter one"
         )
@@ -148,4 +168,21 @@ Persistent=true
 
 [Install]
 WantedBy=timers.target
+"""
+
+_BOOT = """\
+[Unit]
+Description=batchrank ({job}), a night that a reboot broke off
+# Not where the condition below says that there is none.
+OnSuccess={name}.service
+
+[Service]
+Type=oneshot
+WorkingDirectory={folder}
+# Exit code 1, and so no, where no night of the last 18 hours is to go on.
+ExecCondition={command}
+ExecStart=true
+
+[Install]
+WantedBy=multi-user.target
 """

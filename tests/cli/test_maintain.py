@@ -45,7 +45,7 @@ WRITERS: dict[str, list[str]] = {
 """How each command that writes a file is called; {} is its name. A command may have several."""
 REPLACED = {"convert": {Holding.QUERIES}}
 """What a command writes itself, and so replaces."""
-ELSEWHERE = {"systemd-unit": "writes two new files into a folder and replaces none"}
+ELSEWHERE = {"systemd-unit": "writes new files into a folder and replaces none"}
 
 
 def called(command: str, name: str) -> Result:

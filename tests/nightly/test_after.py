@@ -122,8 +122,13 @@ def test_a_stop_while_publishing_says_what_was_not_begun(
     assert "SIGINT: stopping, the batch on its way is waited for; once more" in ended.err
     assert "publish: failed: SIGINT received; readers keep what they have" in ended.err
     assert "report: not begun: SIGINT received" in ended.err
+    unfinished = batchrank("unfinished", job)
+    assert (unfinished.code, unfinished.err) == (0, "")
+    assert unfinished.out.startswith(f"run 1 of {job.parent}/log-{TODAY}.jsonl, begun ".encode())
     again = run(job)
     assert again.code == 0, again.err
+    unfinished = batchrank("unfinished", job)
+    assert (unfinished.code, unfinished.out) == (1, b"no night is unfinished\n")
     assert "report: " in again.err
     assert "not begun" not in status(job)
 

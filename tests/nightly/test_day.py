@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from batchrank.errors import UsageError
-from batchrank.nightly.day import spec_of_the_night
+from batchrank.nightly.day import broken_off, spec_of_the_night
 from batchrank.spec.dates import DATED, dated, names_of
 from batchrank.spec.loading import load_spec, make_spec
 from batchrank.store.store import Store
@@ -36,7 +36,12 @@ async def day_of(given: dict[str, object], now: float) -> str:
     return spec.input[-len("2026-11-30.jsonl") :].removesuffix(".jsonl")
 
 
-async def began(given: dict[str, object], exit_code: int | None, day: date = YESTERDAY) -> float:
+async def began(
+    given: dict[str, object],
+    exit_code: int | None,
+    day: date = YESTERDAY,
+    summary: dict[str, object] | None = None,
+) -> float:
     """Begin the run of a day's night, and end it unless it was killed; when it began."""
     spec = make_spec(dated(given, day))
     assert spec.input is not None
@@ -46,7 +51,7 @@ async def began(given: dict[str, object], exit_code: int | None, day: date = YES
         b"job", {}, spec.input, spec.output, fresh=False, names=names_of(spec)
     )
     if exit_code is not None:
-        await store.end_run(run.id, exit_code, {})
+        await store.end_run(run.id, exit_code, summary or {})
     started = (await store.run()).started
     await store.close()
     return started
@@ -70,6 +75,66 @@ async def test_a_night_that_did_not_end_goes_on(
     given = names(tmp_path, store=f"{tmp_path}/{store}")
     started = await began(given, exit_code)
     assert await day_of(given, started + hours * HOUR) == str(expected)
+
+
+async def goes_on(given: dict[str, object], now: float) -> bool:
+    """Whether a machine that is started now is to go on with a night."""
+    today, yesterday = (make_spec(dated(given, day)) for day in (TODAY, YESTERDAY))
+    return await broken_off(today, yesterday, now) is not None
+
+
+@pytest.mark.parametrize("names_a_day", [True, False])
+@pytest.mark.parametrize("day", [TODAY, YESTERDAY])
+@pytest.mark.parametrize(
+    ("exit_code", "hours", "time_is_up", "expected"),
+    [
+        (None, 0.1, False, True),  # killed
+        (None, 17, False, True),
+        (None, 18, False, False),  # that night is over
+        (75, 3, False, True),  # the machine went down in good order
+        (75, 3, True, False),  # the deadline came
+        (1, 3, False, True),
+        (4, 3, False, True),
+        (3, 3, False, False),
+        (0, 3, False, False),
+    ],
+)
+async def test_a_night_that_broke_off_goes_on_after_a_boot(
+    tmp_path: Path,
+    names_a_day: bool,
+    day: date,
+    exit_code: int | None,
+    hours: float,
+    time_is_up: bool,
+    expected: bool,
+) -> None:
+    given = names(tmp_path)
+    if not names_a_day:
+        given |= {"input": f"{tmp_path}/log.jsonl", "output": f"{tmp_path}/out.jsonl"}
+    assert not await goes_on(given, 0)
+    started = await began(given, exit_code, day, {"publishable": time_is_up})
+    assert await goes_on(given, started + hours * HOUR) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [("generation 3 of x", False), ("failed: gone", True), (None, True)]
+)
+@pytest.mark.parametrize("exit_code", [0, 75])
+async def test_a_night_that_broke_off_while_publishing_goes_on_after_a_boot(
+    tmp_path: Path, exit_code: int, told: str | None, expected: bool
+) -> None:
+    given = names(tmp_path) | {"publish": {"target": f"jsonl:{tmp_path}/cache.jsonl"}}
+    started = await began(given, exit_code, TODAY, {"publishable": True})
+    if told is not None:
+        store = await Store.open(tmp_path / "all.sqlite")
+        await store.end_step(1, "publish", told)
+        await store.close()
+    assert await goes_on(given, started + HOUR) == expected
+
+
+async def test_another_jobs_night_does_not_go_on(tmp_path: Path) -> None:
+    started = await began(names(tmp_path, input=f"{tmp_path}/other-{{date}}.jsonl"), None)
+    assert not await goes_on(names(tmp_path), started + HOUR)
 
 
 @pytest.mark.parametrize(

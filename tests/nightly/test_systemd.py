@@ -62,10 +62,12 @@ def test_systemd_accepts_them(job: Path) -> None:
     assert ended.code == 0
     units = sorted(job.parent.glob("*.service")) + sorted(job.parent.glob("*.timer"))
     assert [unit.name for unit in units] == [
+        r"batchrank-the\x20night\x20100\x25-boot.service",
         r"batchrank-the\x20night\x20100\x25.service",
         r"batchrank-the\x20night\x20100\x25.timer",
     ]
     assert r"enable --now 'batchrank-the\x20night\x20100\x25.timer'" in ended.out.decode()
+    assert r"enable 'batchrank-the\x20night\x20100\x25-boot.service'" in ended.out.decode()
     said = verified(job.parent, units)
     assert not [line for line in said.stderr.splitlines() if "batchrank-" in line]
     assert said.returncode == 0, said.stderr
@@ -89,7 +91,8 @@ def test_odd_names_mean_themselves(tmp_path: Path) -> None:
         for name, text in made.files.items():
             units.append(tmp_path / name)
             units[-1].write_text(text)
-        (folder,) = values(made.service, "WorkingDirectory")
+        folder, again = values(made.service + made.boot, "WorkingDirectory")
+        assert folder == again
         assert folder.replace("%%", "%").rstrip("/") == str(tmp_path / f"w{odd}")
     said = verified(tmp_path, units)
     assert not [line for line in said.stderr.splitlines() if "batchrank-" in line]
@@ -121,11 +124,14 @@ def test_what_systemd_can_not_start_is_refused(name: str, program: str, complain
 
 def test_the_same_command_is_run_in_the_same_folder(job: Path) -> None:
     made(job, "--at", "23:30")
-    service = next(job.parent.glob("*.service")).read_text()
+    boot, service = (path.read_text() for path in sorted(job.parent.glob("*.service")))
     timer = next(job.parent.glob("*.timer")).read_text()
     assert values(service, "WorkingDirectory") == [str(job.parent)]
     (command,) = values(service, "ExecStart")
     assert command.endswith(f' run --job "{str(job).replace("%", "%%")}"')
+    (condition,) = values(boot, "ExecCondition")
+    unfinished = f' unfinished "{str(job).replace("%", "%%")}"'
+    assert condition == command.partition(" run --job ")[0] + unfinished
     assert values(timer, "OnCalendar") == ["*-*-* 23:30:00"]
 
 
@@ -136,7 +142,7 @@ def test_the_same_command_is_run_in_the_same_folder(job: Path) -> None:
 def test_exit_codes_are_understood(job: Path, setting: str, accepted: list[str]) -> None:
     job.write_text(f"{job.read_text()}{setting}\n")
     made(job)
-    service = next(job.parent.glob("*.service")).read_text()
+    _, service = (path.read_text() for path in sorted(job.parent.glob("*.service")))
     assert StoppedError.exit_code == 75
     assert values(service, "SuccessExitStatus") == accepted
     assert values(service, "Restart") == ["on-failure"]
@@ -155,6 +161,14 @@ def test_the_units_in_jobs_are_what_is_printed() -> None:
     units = systemd_units(spec, place / "nightly.toml", place, program, "22:00")
     for name, text in units.files.items():
         assert (ROOT / "jobs" / name).read_text() == text
+
+
+def test_a_boot_starts_the_service_only_where_a_night_broke_off(job: Path) -> None:
+    made(job)
+    boot, service = sorted(job.parent.glob("*.service"))
+    assert values(boot.read_text(), "OnSuccess") == [service.name]
+    assert values(boot.read_text(), "WantedBy") == ["multi-user.target"]
+    assert values(service.read_text(), "WantedBy") == []
 
 
 def test_files_that_are_there_stay(job: Path) -> None:

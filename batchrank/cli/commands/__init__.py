@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Place] = {
     "doctor": Place(RUN, "batchrank.cli.commands.check:doctor"),
     "init": Place(RUN, "batchrank.cli.commands.init:init"),
     "systemd-unit": Place(RUN, "batchrank.cli.commands.systemd_unit:systemd_unit"),
+    "unfinished": Place(RUN, "batchrank.cli.commands.unfinished:unfinished"),
     "status": Place(LOOK, "batchrank.cli.commands.status:status"),
     "watch": Place(LOOK, "batchrank.cli.commands.watch:watch"),
     "inspect": Place(LOOK, "batchrank.cli.commands.inspect:inspect"),

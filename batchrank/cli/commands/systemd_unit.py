@@ -26,12 +26,13 @@ def systemd_unit(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Write the two files there, not on stdout."
+            "--output", "-o", metavar="FOLDER", help="Write the files there, not on stdout."
         ),
     ] = None,
 ) -> None:
     """Print a systemd service and timer that run JOB every night and know its exit codes.
 
+    A second service goes on, when the machine is up again, with a night that a reboot broke off.
     They run it in this folder, as paths in a job spec are relative to it.
 
     Example: batchrank systemd-unit nightly.toml --at 23:00 -o /etc/systemd/system
@@ -46,8 +47,9 @@ def systemd_unit(
         return
     for name, text in units.files.items():
         _write(folder / name, text)
+    timer, boot = (shlex.quote(name) for name in (f"{units.name}.timer", units.boot_name))
     typer.echo(
-        f"systemctl daemon-reload && systemctl enable --now {shlex.quote(f'{units.name}.timer')}"
+        f"systemctl daemon-reload && systemctl enable --now {timer} && systemctl enable {boot}"
     )
 
 
