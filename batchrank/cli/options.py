@@ -101,6 +101,10 @@ SpecFile = Annotated[
     Path | None,
     typer.Option("--job", help="Job spec in TOML; flags win over it.", rich_help_panel=_GENERAL),
 ]
+PriceFile = Annotated[
+    Path | None, typer.Option("--job", help="Job spec with the price of a GPU hour.")
+]
+QrelsFile = Annotated[Path, typer.Option("--qrels", help="Judgements, in TREC format.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 RunNumber = Annotated[
     int | None,
@@ -259,6 +263,8 @@ LogFormat = Annotated[
     str | None, setting("log_format", "--log-format", panel=_NIGHT, metavar="text|json")
 ]
 
+OF_WATCHING = ("dashboard", "dashboard_address", "metrics_port", "metrics_textfile")
+"""Settings by which a run shows itself."""
 Dashboard = Annotated[
     bool | None, setting("dashboard", "--dashboard/--no-dashboard", panel=_WATCHING)
 ]

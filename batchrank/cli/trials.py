@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from batchrank.cli.loop import run_loop
-from batchrank.cli.options import within
+from batchrank.cli.options import OF_WATCHING, within
 from batchrank.cli.paths import check_output, stored_files
 from batchrank.cli.signals import stop_on_signals
 from batchrank.cli.talk import Talk
@@ -37,12 +37,7 @@ SampleSize = Annotated[
     ),
 ]
 STORE = Path("batchrank-trials.sqlite")
-NO_MATTER = frozenset(
-    (
-        *(*OF_A_NIGHT, "shard", "log_format"),
-        *("dashboard", "dashboard_address", "metrics_port", "metrics_textfile"),
-    )
-)
+NO_MATTER = frozenset((*(*OF_A_NIGHT, *OF_WATCHING, "shard", "log_format"),))
 """Settings of a run that mean nothing where jobs are tried on a sample."""
 OF_ONE_WINDOW = frozenset(
     (

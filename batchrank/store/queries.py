@@ -29,6 +29,11 @@ class Coverage:
     weight: float
     is_read: bool
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of the input is left."""
+        return self.is_read and self.done == self.lines
+
 
 async def coverage(store: Store, run: int) -> Coverage:
     """How much of a run's lines is done; a failed line that is tried again counts as done."""

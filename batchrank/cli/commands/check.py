@@ -29,7 +29,7 @@ from batchrank.values import Request
 _NO_MATTER = frozenset(
     (
         *("output", "output_format", "wait_for_lock", "log_format"),
-        *("dashboard", "dashboard_address", "metrics_port", "metrics_textfile"),
+        *options.OF_WATCHING,
         *("max_failed", "gate_qrels", "min_overlap"),
     )
 )

@@ -79,7 +79,7 @@ async def _export(
 async def _lacking(store: Store, run: Run) -> str | None:
     """What a run that did not get to its end lacks; None where it is whole."""
     found = await coverage(store, run.id)
-    if found.is_read and found.done == found.lines:
+    if found.is_complete:
         return None
     unread = "" if found.is_read else ", and not all of the input is in the store"
     return (

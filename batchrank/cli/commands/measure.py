@@ -63,7 +63,7 @@ def evaluate_command(
             help="TREC run, batchrank's output, or a store (STORE#ID for one of its runs).",
         ),
     ],
-    qrels: Annotated[Path, typer.Option("--qrels", help="Judgements, in TREC format.")],
+    qrels: options.QrelsFile,
     number: options.RunNumber = None,
     measure: Measures = None,
     first_stage: Annotated[
@@ -71,9 +71,7 @@ def evaluate_command(
         typer.Option("--first-stage", metavar="RUN", help="First stage, as a run or the input."),
     ] = None,
     test: TestName = "randomisation",
-    job: Annotated[
-        Path | None, typer.Option("--job", help="Job spec with the price of a GPU hour.")
-    ] = None,
+    job: options.PriceFile = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show every query.")] = False,
     as_json: options.JsonFlag = False,
 ) -> None:

@@ -29,9 +29,7 @@ def report(
             "--against", metavar="OTHER", help="Another run: a store, STORE#ID, or an output."
         ),
     ] = None,
-    job: Annotated[
-        Path | None, typer.Option("--job", help="Job spec with the price of a GPU hour.")
-    ] = None,
+    job: options.PriceFile = None,
 ) -> None:
     """Write a run as one page that needs no network: open it in any browser, or send it on.
 

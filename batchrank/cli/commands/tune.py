@@ -84,7 +84,7 @@ def diagnose_command(
 def tune_command(
     settings: Mapping[str, object],
     queries: options.SampledFile,
-    qrels: Annotated[Path, typer.Option("--qrels", help="Judgements, in TREC format.")],
+    qrels: options.QrelsFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Job spec that is written.")
     ] = _TUNED,

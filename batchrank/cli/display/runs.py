@@ -64,7 +64,7 @@ def runs_lines(listed: Sequence[Listed]) -> list[str]:
 
 def done_of(coverage: Coverage) -> str:
     """How many lines are done, of how many as far as that is known."""
-    if coverage.is_read and coverage.done == coverage.lines:
+    if coverage.is_complete:
         return f"{coverage.lines:,}"
     return f"{coverage.done:,} of {'' if coverage.is_read else 'at least '}{coverage.lines:,}"
 

@@ -50,38 +50,38 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(f"  left out of the output: {counted(len(report.left_out), 'row')}")
         lines += [f"    {reason}" for reason in report.left_out[:_SHOWN]]
     if report.exit_code == 3:
-        lines += [f"  rejected: {printable(reason)}" for reason in report.reasons]
-        lines += [f"    for example {printable(example)}" for example in report.examples]
-        if report.output is not None:
-            lines.append(f"  the result is kept aside in {report.output}")
-        else:
-            lines.append("  nothing is written; see `batchrank inspect QID` or `batchrank export`")
-    elif report.exit_code in (4, 75):
-        lines += [f"  stopped: {printable(reason)}" for reason in report.reasons]
-        if (done := report.coverage) and done.lines:
-            failed = report.totals.queries.get(QueryStatus.FAILED, 0)
-            lines.append(
-                f"  done so far: {done.done:,} of "
-                + ("" if done.is_read else "at least ")
-                + counted(done.lines, "query", "queries")
-                + (f" ({failed:,} failed)" if failed else "")
-                + (
-                    ", the input was not read to its end"
-                    if not done.is_read
-                    else f", {done.weight_done / done.weight:.0%} of the weight"
-                    if done.weight
-                    else ""
-                )
-            )
-        lines.append(
-            "  nothing is lost: the same command goes on where this one stopped once the old model "
-            "is back; with the new one it starts another job"
-            if report.model_changed
-            else "  nothing is lost: the same command goes on where this one stopped"
-        )
-    elif report.output not in (None, "-"):
+        return lines + _rejected_lines(report)
+    if report.exit_code in (4, 75):
+        return lines + _stopped_lines(report)
+    if report.output not in (None, "-"):
         lines.append(f"  written to {report.output}")
     return lines
+
+
+def _rejected_lines(report: Report) -> list[str]:
+    lines = [f"  rejected: {printable(reason)}" for reason in report.reasons]
+    lines += [f"    for example {printable(example)}" for example in report.examples]
+    if report.output is not None:
+        return [*lines, f"  the result is kept aside in {report.output}"]
+    return [*lines, "  nothing is written; see `batchrank inspect QID` or `batchrank export`"]
+
+
+def _stopped_lines(report: Report) -> list[str]:
+    lines = [f"  stopped: {printable(reason)}" for reason in report.reasons]
+    if (coverage := report.coverage) and coverage.lines:
+        least = "" if coverage.is_read else "at least "
+        done = f"{coverage.done:,} of {least}{counted(coverage.lines, 'query', 'queries')}"
+        if failed := report.totals.queries.get(QueryStatus.FAILED, 0):
+            done += f" ({failed:,} failed)"
+        if not coverage.is_read:
+            done += ", the input was not read to its end"
+        elif coverage.weight:
+            done += f", {coverage.weight_done / coverage.weight:.0%} of the weight"
+        lines.append(f"  done so far: {done}")
+    goes_on = "  nothing is lost: the same command goes on where this one stopped"
+    if report.model_changed:
+        goes_on += " once the old model is back; with the new one it starts another job"
+    return [*lines, goes_on]
 
 
 def way_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -157,7 +157,7 @@ def totals_lines(totals: Totals, coverage: Coverage | None = None) -> list[str]:
     tally = totals.tally
     told = counted(queries, "query", "queries")
     left = ""
-    if coverage is not None and not (coverage.is_read and coverage.done == coverage.lines):
+    if coverage is not None and not coverage.is_complete:
         told = f"{done_of(coverage)} {'query' if coverage.lines == 1 else 'queries'}"
         left = (
             f"; {coverage.lines - coverage.done:,} left"
