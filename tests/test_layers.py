@@ -40,7 +40,7 @@ LAYERS = (
     layer("how windows are made, and how answers are read", "readings strategies", is_pure=True),
     layer(
         "settings, files, servers, the store, the cache",
-        "backends cache clock ending formats logs spec store",
+        "backends cache clock ending formats logs spec store threads",
     ),
     layer("servers that are reached by way of their own nodes", "distributed"),
     layer("the servers of a job; the cache entries of a run", "publishing serving"),

@@ -10,18 +10,16 @@ import asyncio
 import logging
 import os
 import textwrap
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from batchrank.distributed.relay import Relay, Source
 from batchrank.ending import leave_without_waiting
 from batchrank.errors import BatchrankError, NoServerError, UnavailableError, UsageError
-
-T = TypeVar("T")
+from batchrank.threads import in_daemon_thread
 
 _INSTALL = "pip install 'batchrank[ray]'"
 _CLIENT_TRIES = 3
@@ -39,28 +37,6 @@ _ENVIRONMENT = {
     # It would end the process without a word a minute after the head is gone.
     "RAY_gcs_rpc_server_reconnect_timeout_s": "1000000",
 }
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """What `work` gives, in a thread that nothing waits for where it never ends."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def tell(act: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(lambda: None if done.done() else act())
-
-    def run() -> None:
-        try:
-            found = work()
-        except Exception as error:
-            failure = error
-            tell(lambda: done.set_exception(failure))
-        else:
-            tell(lambda: done.set_result(found))
-
-    threading.Thread(target=run, daemon=True).start()
-    return await done
 
 
 def _load() -> Any:
@@ -105,7 +81,7 @@ class Link:
         leave_without_waiting()
         tries = _CLIENT_TRIES if address.startswith("ray://") else 1
         try:
-            await in_thread(lambda: _join(ray, address, tries))
+            await in_daemon_thread(lambda: _join(ray, address, tries))
         except BatchrankError:
             leave_without_waiting(wanted=False)  # there is nothing to leave
             raise
@@ -122,7 +98,7 @@ class Link:
         Raises UnavailableError where the cluster can't be asked. It may take for ever.
         """
         with self.naming_losses():
-            nodes = await in_thread(self._ray.nodes)
+            nodes = await in_daemon_thread(self._ray.nodes)
         return {
             node["NodeID"]: f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
             for node in nodes
@@ -151,14 +127,14 @@ class Link:
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(_KILL_SECONDS):
                 with self.naming_losses():
-                    await in_thread(lambda: self._ray.kill(actor))
+                    await in_daemon_thread(lambda: self._ray.kill(actor))
 
     async def close(self) -> None:
         """Leave the cluster; where Ray hangs, the process will not wait for it."""
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(_SHUTDOWN_SECONDS):
                 with self.naming_losses():
-                    await in_thread(self._ray.shutdown)
+                    await in_daemon_thread(self._ray.shutdown)
             leave_without_waiting(wanted=False)
 
     @contextmanager

@@ -17,7 +17,6 @@ from batchrank.keys import generation, line_digest, ranking_key, short_digest, s
 from batchrank.ranking.job import Job
 from batchrank.ranking.lineages import find_lineages
 from batchrank.ranking.reranker import failed
-from batchrank.running.readerthread import in_daemon_thread
 from batchrank.running.retryfallbacks import forget_fallbacks
 from batchrank.running.spool import Spool
 from batchrank.selection.unknownkeys import UnknownKeys
@@ -26,6 +25,7 @@ from batchrank.store.records import Known, Line, Run
 from batchrank.store.repeated import Repeated
 from batchrank.store.store import Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
+from batchrank.threads import in_daemon_thread
 from batchrank.values import Lineage, RankedQuery, Request
 
 

@@ -1,4 +1,4 @@
-"""Runs what may block for ever, such as reading a silent pipe, without keeping a process alive."""
+"""Runs what may block for ever, a silent pipe or a lost cluster, in threads nothing waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
-    """Like asyncio.to_thread, but a thread that waits for a silent pipe doesn't keep the process.
+    """Like asyncio.to_thread, but a thread that waits for ever doesn't keep the process.
 
     Neither the loop nor the interpreter waits for a daemon thread at its end.
     """
@@ -29,6 +29,6 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(ended.cancel)
 
-    Thread(target=call, name="reader", daemon=True).start()
+    Thread(target=call, daemon=True).start()
     await asyncio.wait([ended])
     return result.result()
