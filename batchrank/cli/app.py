@@ -34,17 +34,17 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """See `TyperGroup.get_command`."""
-        if (place := COMMANDS.get(cmd_name)) is None:
+        if (command := COMMANDS.get(cmd_name)) is None:
             near = get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"there is no command {cmd_name!r}{hint}")
-        module, _, name = place.target.partition(":")
+        module, _, name = command.target.partition(":")
         holder = typer.Typer()
         target = getattr(import_module(module), name)
         if isinstance(target, typer.Typer):
-            holder.add_typer(target, name=cmd_name, rich_help_panel=place.panel)
+            holder.add_typer(target, name=cmd_name, rich_help_panel=command.panel)
         else:
-            holder.command(cmd_name, rich_help_panel=place.panel)(target)
+            holder.command(cmd_name, rich_help_panel=command.panel)(target)
         return get_group(holder).commands[cmd_name]
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from batchrank.backends.transport import Gate
 from batchrank.distributed.link import Link, nobody_at
-from batchrank.distributed.relay import Hello, Source, Taken, Wanted
+from batchrank.distributed.relay import Hello, ServerSource, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import BatchrankError, LostServerError, UnavailableError
 
@@ -37,7 +37,7 @@ class Wish:
     """
 
     address: str
-    source: Source
+    source: ServerSource
     servers: int = 1
     workers: int = 1
     num_gpus: float = 0.0
@@ -45,7 +45,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NodeChange:
     """Nodes that came, each with a worker that answers, and nodes that are gone."""
 
     came: tuple[NodeTransport, ...]
@@ -94,7 +94,7 @@ class Cluster:
         self._meetings: dict[Place, asyncio.Task[NodeTransport | str]] = {}
         self._useless: set[Place] = set()
 
-    async def present(self) -> Change:
+    async def present(self) -> NodeChange:
         """The nodes that are there now: all, or those that are ready when the others take long."""
         await self._look()
         slow = set(self._meetings.values())
@@ -104,7 +104,7 @@ class Cluster:
                 ready, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
         return await self._look()
 
-    async def changes(self) -> AsyncIterator[Change]:
+    async def changes(self) -> AsyncIterator[NodeChange]:
         """What is new, second by second, where there is anything."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -119,7 +119,7 @@ class Cluster:
         await asyncio.gather(*self._meetings.values(), return_exceptions=True)
         await asyncio.gather(*(node.close() for node in self._nodes.values()))
 
-    async def _look(self) -> Change:
+    async def _look(self) -> NodeChange:
         """What is new since the last look; nodes that are new are met meanwhile."""
         alive = self._places(await self._alive())
         left = [self._nodes.pop(node) for node in self._nodes.keys() - alive.keys()]
@@ -138,7 +138,7 @@ class Cluster:
             self._meetings[node] = asyncio.create_task(self._meet(node[0], alive[node]))
         for transport in left:
             await transport.close()
-        return Change(tuple(came), tuple(left), tuple(faults))
+        return NodeChange(tuple(came), tuple(left), tuple(faults))
 
     async def _alive(self) -> dict[str, str]:
         """See `Link.alive`; raises LostServerError where the cluster is lost."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from batchrank.distributed.relay import Relay, Source
+from batchrank.distributed.relay import Relay, ServerSource
 from batchrank.ending import leave_without_waiting
 from batchrank.errors import BatchrankError, NoServerError, UnavailableError, UsageError
 from batchrank.threads import in_daemon_thread
@@ -105,7 +105,7 @@ class Link:
             if node["Alive"]
         }
 
-    def start(self, source: Source, node: str, num_gpus: float) -> Any:
+    def start(self, source: ServerSource, node: str, num_gpus: float) -> Any:
         """A `Relay` on that node; raises UnavailableError."""
         with self.naming_losses():
             scheduling = self._ray.util.scheduling_strategies

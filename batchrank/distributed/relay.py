@@ -76,7 +76,7 @@ def expanded(url: str, environment: Mapping[str, str]) -> str:
         raise UsageError(f"{url} is no address: variables are written as ${{NAME}}") from None
 
 
-class Source(Protocol):
+class ServerSource(Protocol):
     """Gives a worker the server of its node. It is pickled; what it opens stays there."""
 
     async def open(self) -> Transport:
@@ -95,7 +95,7 @@ class NodeServer:
     insecure: bool
 
     async def open(self) -> Http:
-        """See `Source.open`. Raises UsageError where an address or a key can't be used."""
+        """See `ServerSource.open`. Raises UsageError where an address or a key can't be used."""
         root = expanded(self.base_url, os.environ).rstrip("/")
         key = os.environ.get(self.api_key_env) if self.api_key_env else None
         if self.api_key_env and not key:
@@ -110,7 +110,7 @@ class NodeServer:
 class Relay:
     """One server, which `source` gives."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ServerSource) -> None:
         self._source = source
         self._opening: asyncio.Task[Transport] | None = None
         self._tasks: set[asyncio.Task[bytes]] = set()

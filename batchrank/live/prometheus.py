@@ -138,16 +138,19 @@ def _of_endpoints(now: Snapshot) -> Iterator[Metric]:
 
 def _gauge(now: Snapshot, name: str, text: str, labels: Sequence[str], samples: _Samples) -> Metric:
     family = GaugeMetricFamily(f"batchrank_{name}", text, labels=("store", *labels))
-    for values, value in samples:
-        if value is not None:
-            family.add_metric((now.store, *values), float(value))
-    return family
+    return _filled(family, now, samples)
 
 
 def _counter(
     now: Snapshot, name: str, text: str, labels: Sequence[str], samples: _Samples
 ) -> Metric:
     family = CounterMetricFamily(f"batchrank_{name}", text, labels=("store", *labels))
+    return _filled(family, now, samples)
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, now: Snapshot, samples: _Samples
+) -> Metric:
     for values, value in samples:
         if value is not None:
             family.add_metric((now.store, *values), float(value))

@@ -219,7 +219,7 @@ def _measured(
                 generated_tokens=sum(one.completion_tokens for one in usage) / len(sample),
                 cost=costs[place],
                 to_best=to_best,
-                is_noise=place != best and to_best.low <= 0 <= to_best.high,
+                is_noise=place != best and not to_best.is_sure,
                 on_frontier=place in passing
                 and not any(
                     costs[other] <= costs[place]

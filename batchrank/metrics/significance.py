@@ -40,6 +40,11 @@ class Difference:
     ties: int
     losses: int
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves out that nothing changed."""
+        return self.low > 0 or self.high < 0
+
 
 def paired_difference(
     before: Sequence[float], after: Sequence[float], test: Test = "randomisation"

@@ -157,8 +157,8 @@ def measures_chart(changes: Sequence[Change]) -> Chart:
     def draw(axes: Axes) -> None:
         for row, made in enumerate(shown):
             change = made.difference
-            sure = change.low > 0 or change.high < 0
-            colour = COLOURS[("good" if change.change > 0 else "bad") if sure else "quiet"]
+            better = "good" if change.change > 0 else "bad"
+            colour = COLOURS[better if change.is_sure else "quiet"]
             axes.plot([change.low, change.high], [row, row], color=colour, linewidth=2)
             axes.plot([change.change], [row], "o", color=colour, markersize=7)
         axes.axvline(0, color=COLOURS["ink"], linewidth=1)

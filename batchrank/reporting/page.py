@@ -160,7 +160,7 @@ def _tiles(facts: Facts) -> list[Tile]:
     tiles = []
     if facts.evaluation is not None and facts.evaluation.changes:
         change = facts.evaluation.changes[0]
-        sure = change.difference.low > 0 or change.difference.high < 0
+        sure = change.difference.is_sure
         kind = ("good" if change.difference.change > 0 else "bad") if sure else ""
         note = f"{change.before:.3f} to {change.after:.3f}" + ("" if sure else ", may be chance")
         if (compared := facts.evaluation.compared) < facts.evaluation.judged:

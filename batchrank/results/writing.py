@@ -11,10 +11,10 @@ from batchrank.errors import LineError, UsageError
 from batchrank.formats.atomic import AtomicFile
 from batchrank.formats.encoders.base import Encoder
 from batchrank.formats.encoders.formats import HOLDS_TEXTS, make_encoder
-from batchrank.formats.rows import FilteredDoc, RankedDoc, Row, RowError
+from batchrank.formats.rows import FilteredDoc, Invocation, RankedDoc, Row, RowError
 from batchrank.formats.sources.source import Source
 from batchrank.formats.wording import counted, quoted
-from batchrank.results.invocations import invocations
+from batchrank.ranking.replay import replay
 from batchrank.results.texts import Texts
 from batchrank.store.records import Run
 from batchrank.store.store import Store
@@ -56,7 +56,7 @@ async def write_results(store: Store, run: Run, path: str, how: Written) -> list
             rows = [make_row(line, ranked, run.settings) for line, ranked in chunk]
             if how.history:
                 rows = [
-                    replace(row, invocations=await invocations(ranked, run.settings, store))
+                    replace(row, invocations=await _invocations(ranked, run.settings, store))
                     for row, (_, ranked) in zip(rows, chunk, strict=True)
                 ]
             await asyncio.to_thread(_write, file, encoder, rows, how.top_k, texts, left_out)
@@ -132,3 +132,20 @@ def _ranking(ranked: RankedQuery) -> list[RankedDoc]:
         at = (docid, rank, place + 1, count - rank + 1, score)
         ranking.append(FilteredDoc(*at, reasons[place]) if place in reasons else RankedDoc(*at))
     return ranking
+
+
+async def _invocations(
+    ranked: RankedQuery, settings: dict[str, Any], store: Store
+) -> list[Invocation]:
+    """In RankLLM's words a call for each window that was answered, in the strategy's order."""
+    return [
+        Invocation(
+            prompt=None,
+            shown=one.window.shown,
+            response=one.answer.text,
+            input_token_count=one.answer.usage.prompt_tokens,
+            output_token_count=one.answer.usage.completion_tokens,
+        )
+        for one in await replay(ranked, settings, store)
+        if one.answer is not None
+    ]

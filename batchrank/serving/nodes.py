@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from batchrank.backends.base import Backend
 from batchrank.backends.embedded.transport import EmbeddedModel
 from batchrank.backends.transport import Gate, Transport
-from batchrank.distributed.cluster import Change, Cluster, Wish, ray_cluster
+from batchrank.distributed.cluster import Cluster, NodeChange, Wish, ray_cluster
 from batchrank.distributed.relay import NodeServer
 from batchrank.errors import NoServerError
 from batchrank.serving.membership import Changed
@@ -84,7 +84,7 @@ class Nodes:
         async for change in self._cluster.changes():
             yield self._told(change)
 
-    def _told(self, change: Change) -> Changed:
+    def _told(self, change: NodeChange) -> Changed:
         for fault in change.faults:
             self._say(f"warning: a node can't be used: {fault}")
             self._fault = fault

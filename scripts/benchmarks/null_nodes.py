@@ -23,7 +23,7 @@ import orjson
 
 from batchrank.backends.transport import Gate
 from batchrank.cli import main as batchrank
-from batchrank.distributed.cluster import Change, Wish
+from batchrank.distributed.cluster import NodeChange, Wish
 from batchrank.distributed.relay import Hello, Reply, Taken, Wanted
 from batchrank.distributed.transport import NodeTransport
 from batchrank.errors import RefusedError
@@ -106,15 +106,15 @@ class NullCluster:
     def __init__(self, transports: Sequence[NodeTransport]) -> None:
         self._transports = tuple(transports)
 
-    async def present(self) -> Change:
+    async def present(self) -> NodeChange:
         """See `Cluster.present`."""
         await asyncio.gather(*(one.start() for one in self._transports))
-        return Change(self._transports, ())
+        return NodeChange(self._transports, ())
 
-    async def changes(self) -> AsyncIterator[Change]:
+    async def changes(self) -> AsyncIterator[NodeChange]:
         """See `Cluster.changes`."""
         await asyncio.Event().wait()
-        yield Change((), ())
+        yield NodeChange((), ())
 
 
 def main() -> None:

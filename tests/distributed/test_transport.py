@@ -22,7 +22,7 @@ from batchrank.distributed.relay import (
     Hello,
     NodeServer,
     Relay,
-    Source,
+    ServerSource,
     Taken,
     Wanted,
     expanded,
@@ -39,9 +39,9 @@ class Here:
     """A `Worker` whose process can be ended and started anew."""
 
     def __init__(
-        self, source: Source | str, key: str | None = None, version: str | None = None
+        self, source: ServerSource | str, key: str | None = None, version: str | None = None
     ) -> None:
-        self._source: Source = (
+        self._source: ServerSource = (
             NodeServer(source, key, insecure=False) if isinstance(source, str) else source
         )
         self._version = version
