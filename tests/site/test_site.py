@@ -13,8 +13,6 @@ from batchrank.cli.commands import COMMANDS
 from batchrank.spec.jobspec import JobSpec
 from tests.conftest import ROOT
 
-LOADED = re.compile(r'<(?:script|link|img)[^>]*(?:src|href)="https?:[^"]*"')
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
