@@ -221,9 +221,10 @@ class Intake:
     async def _take(self, block: list[tuple[RawLine, bytes]]) -> tuple[list[_Fresh], list[Line]]:
         """Register the lines of a block; those that are to be ranked, and all."""
         keys, known = await self._look_up(block)
-        items = [
-            self._parse(raw, known.get(key)) for (raw, _), key in zip(block, keys, strict=True)
-        ]
+        items = []
+        for (raw, _), key in zip(block, keys, strict=True):
+            items.append(self._parse(raw, known.get(key)))
+            await asyncio.sleep(0)  # answers that came are not kept waiting by a whole block
         qids = [_claimed_qid(item) for item in items]
         holders = await self._store.seen_qids(self._run.id, {qid for qid in qids if qid})
         lines: list[Line] = []
