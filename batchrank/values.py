@@ -48,7 +48,8 @@ class Query:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though nobody changes one: a query has hundreds, and they would take thrice as long.
+@dataclass(slots=True, unsafe_hash=True)
 class Document:
     """One candidate: `score` is the first stage's, carried along and never sorted by.
 

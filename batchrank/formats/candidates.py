@@ -17,19 +17,25 @@ _LARGEST_EXACT = 2.0**53
 """Of floats: whole numbers from here on are not told apart."""
 
 
-def read_candidate(item: object, number: int) -> Document:
+def read_candidate(item: object, number: int) -> tuple[Document, bool]:
     """Read candidate `number` (from 1); its score may be NaN or infinite.
 
-    Raises LineError with kind `shape`, `docid`, `text` or `score`.
+    Returns too whether an embedding is given that can't be used. Raises LineError with kind
+    `shape`, `docid`, `text` or `score`.
     """
     if isinstance(item, str):
-        return Document(str(number), item)
+        return Document(str(number), item), False
     docid, location = docid_of(item, number)
     assert isinstance(item, dict)
     text, title = _text(item, docid)
-    return Document(
-        docid, text, title or location, score_of(item, docid), _metadata(item), _embedding(item)
-    )
+    score = score_of(item, docid)
+    metadata = _beside_or_inside(item, "metadata")
+    vector = _beside_or_inside(item, "embedding")
+    if not metadata and not vector:
+        return Document(docid, text, title or location, score), False
+    embedding = _embedding(vector)
+    document = Document(docid, text, title or location, score, _metadata(metadata), embedding)
+    return document, bool(vector) and not embedding
 
 
 def docid_of(item: object, number: int) -> tuple[str, str | None]:
@@ -63,9 +69,8 @@ def score_of(item: object, docid: str) -> float | None:
     return float(score)
 
 
-def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
+def _metadata(found: object) -> dict[str, str | float]:
     """The strings and numbers of a candidate's metadata; of all else filters know nothing."""
-    found = _beside_or_inside(item, "metadata")
     if not isinstance(found, dict):
         return {}
     return {
@@ -75,9 +80,8 @@ def _metadata(item: Mapping[str, Any]) -> dict[str, str | float]:
     }
 
 
-def _embedding(item: Mapping[str, Any]) -> Sequence[float]:
+def _embedding(found: object) -> Sequence[float]:
     """A candidate's vector; empty where what is given is no list of finite numbers."""
-    found = _beside_or_inside(item, "embedding")
     if not isinstance(found, list):
         return ()
     try:
@@ -88,14 +92,7 @@ def _embedding(item: Mapping[str, Any]) -> Sequence[float]:
     return vector if all(map(isfinite, vector)) else ()
 
 
-def has_embedding(item: object) -> bool:
-    """Whether anything is given as a candidate's vector, usable or not."""
-    return bool(_beside_or_inside(item, "embedding"))
-
-
-def _beside_or_inside(item: object, key: str) -> object:
-    if not isinstance(item, dict):
-        return None
+def _beside_or_inside(item: Mapping[str, Any], key: str) -> object:
     doc = item.get("doc")
     inner = doc.get(key) if isinstance(doc, dict) else None
     return item.get(key) if inner is None else inner
@@ -124,7 +121,9 @@ def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
     for key in TEXT_KEYS:
         if (text := _string(holder, key, docid)) is not None:
             break
-    title = _string(holder, "title", docid) or _string(item, "title", docid)
+    title = _string(holder, "title", docid)
+    if not title and holder is not item:
+        title = _string(item, "title", docid)
     if title and (not text or text.isspace()):
         return title, None
     if text is not None:
@@ -141,7 +140,7 @@ def _text(item: Mapping[str, Any], docid: str) -> tuple[str, str | None]:
 
 def _string(holder: Mapping[str, Any], key: str, docid: str) -> str | None:
     value = holder.get(key)
-    if value is None or isinstance(value, str):
+    if isinstance(value, str) or value is None:
         return value
     raise LineError("text", f"The {key} of {shown(docid)} is {shown(value)}, expected a string.")
 

@@ -10,7 +10,6 @@ from typing import Any
 from batchrank.errors import LineError
 from batchrank.formats.candidates import (
     docid_of,
-    has_embedding,
     identifier,
     read_candidate,
     score_of,
@@ -181,12 +180,12 @@ def _request(query: Query, line: Mapping[str, Any]) -> ParsedLine:
     warnings: dict[str, None] = {} if items else {NO_CANDIDATES: None}
     last_score = inf
     for number, item in enumerate(items, 1):
-        document = read_candidate(item, number)
+        document, is_unusable = read_candidate(item, number)
         if document.docid in documents:
             warnings[DOCID_REPEATS] = None
             continue
         documents[document.docid] = document
-        if not document.embedding and has_embedding(item):
+        if is_unusable:
             warnings[EMBEDDING_UNUSABLE] = None
         if document.score is None:
             continue

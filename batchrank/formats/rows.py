@@ -13,7 +13,8 @@ from batchrank.formats.wording import shown
 from batchrank.values import Document
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though nobody changes one: see `Document`.
+@dataclass(slots=True)
 class RankedDoc:
     """One place of a ranking, its fields in the order of the output.
 
@@ -27,7 +28,7 @@ class RankedDoc:
     first_stage_score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FilteredDoc(RankedDoc):
     """One that no model saw, and the condition that it did not meet."""
 

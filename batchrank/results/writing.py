@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from batchrank.errors import LineError, UsageError
@@ -85,7 +85,7 @@ def _write(
     left_out: list[str],
 ) -> None:
     for row in rows:
-        written = replace(row, ranking=row.ranking[:top_k])
+        written = row if top_k is None else replace(row, ranking=row.ranking[:top_k])
         if texts is not None:
             written = replace(written, documents=texts.of(row))
         try:
@@ -124,13 +124,15 @@ def make_row(line: int, ranked: RankedQuery, settings: dict[str, Any]) -> Row:
 
 
 def _ranking(ranked: RankedQuery) -> list[RankedDoc]:
-    count = len(ranked.docids)
+    docids, scores, above = ranked.docids, ranked.scores, len(ranked.docids) + 1
+    ranking = [
+        RankedDoc(docids[place], rank, place + 1, above - rank, scores[place])
+        for rank, place in enumerate(ranked.order, 1)
+    ]
     reasons = dict(ranked.filtered)
-    ranking = []
-    for rank, place in enumerate(ranked.order, 1):
-        docid, score = ranked.docids[place], ranked.scores[place]
-        at = (docid, rank, place + 1, count - rank + 1, score)
-        ranking.append(FilteredDoc(*at, reasons[place]) if place in reasons else RankedDoc(*at))
+    for index, place in enumerate(ranked.order if reasons else ()):
+        if place in reasons:
+            ranking[index] = FilteredDoc(**asdict(ranking[index]), filtered=reasons[place])
     return ranking
 
 

@@ -50,6 +50,7 @@ class _Fresh:
 
     line: Line
     data: bytes
+    digest: bytes
     request: Request
 
 
@@ -123,7 +124,7 @@ class Intake:
         """The new queries, block by block; raises UsageError as `read_queries`, DiskError."""
         if not self._order.by_urgency:
             async for block in self._registered():
-                new = [self._new(fresh.data, fresh.request) for fresh in block]
+                new = [self._new(fresh.digest, fresh.request) for fresh in block]
                 yield await self._with_lineage(new)
             return
         waiting = WaitingLines(self._store)
@@ -178,11 +179,11 @@ class Intake:
         found = []
         for line in lines:
             data = spool.get(line.offset, line.length)
-            found.append(self._new(data, parse_request(data).request, line.turn == Turn.CANARY))
+            request = parse_request(data).request
+            found.append(self._new(line_digest(data), request, line.turn == Turn.CANARY))
         return found
 
-    def _new(self, data: bytes, request: Request, canary: bool = False) -> NewQuery:
-        digest = line_digest(data)
+    def _new(self, digest: bytes, request: Request, canary: bool = False) -> NewQuery:
         reduced = ranking_key(self._reduced, digest) if self._reduced else None
         return NewQuery(ranking_key(self._key, digest), reduced, request, canary)
 
@@ -245,7 +246,7 @@ class Intake:
                 self.known += 1
             else:
                 self.left += key not in fresh
-                fresh[key] = _Fresh(line, raw.data, item)
+                fresh[key] = _Fresh(line, raw.data, digest, item)
             lines.append(line)
         await asyncio.gather(
             self._store.add_lines(self._run.id, lines),
