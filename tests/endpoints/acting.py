@@ -14,6 +14,7 @@ from aiohttp import web
 
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
+from batchrank.backends.transport import Transport
 from batchrank.calls import Answer, ChatPrompt, Form
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.endpoint import Endpoint
@@ -144,12 +145,19 @@ async def pooled(
     equal: bool = False,
     down: Sequence[int] = (),
     background: bool = False,
+    transport: Transport | None = None,
 ) -> AsyncIterator[Acting]:
-    """A pool of the servers at `urls`; those at the places `down` are still to be proved."""
+    """A pool of the servers at `urls`; those at the places `down` are still to be proved.
+
+    They are reached by `transport`, where there is one.
+    """
     clock = Clock()
     said: list[str] = []
     async with AsyncExitStack() as stack:
-        backends = [OpenAIBackend(BackendOptions(url, background=background)) for url in urls]
+        backends = [
+            OpenAIBackend(BackendOptions(url, background=background, transport=transport))
+            for url in urls
+        ]
         for backend in backends:
             stack.push_async_callback(backend.close)
         reference = await backends[0].describe()
