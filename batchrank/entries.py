@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -105,14 +105,13 @@ class Origin:
     job: str
 
 
-def encode_value(docids: Sequence[bytes], origin: Origin) -> bytes:
+def encode_value(docids: bytes, count: int, origin: Origin) -> bytes:
     """The value of an entry as one line of JSON.
 
-    `docids` are those of a ranking, best first, each as it stands between the quotes of a JSON
-    string. The scores are those of batchrank's output: n − rank + 1.
+    `docids` are the `count` of a ranking, best first, as a JSON array. The scores are those of
+    batchrank's output: n − rank + 1.
     """
-    listed = b'"%b"' % b'","'.join(docids) if docids else b""
-    return b'{"docids":[%b],%b,%b' % (listed, _scores(len(docids)), _shared(origin))
+    return b'{"docids":%b,%b,%b' % (docids, _scores(count), _shared(origin))
 
 
 @lru_cache

@@ -10,14 +10,13 @@ from pathlib import Path
 from shlex import quote
 
 import orjson
-import zstandard
 
 from batchrank.entries import FORMAT, Origin, Scheme, encode_value, entry_key
 from batchrank.errors import RejectedError
 from batchrank.formats.wording import displayable
 from batchrank.publishing.target import Header
 from batchrank.spec.publishspec import PublishSpec
-from batchrank.store.packing import unpack_brief
+from batchrank.store.packing import unpack_briefs
 from batchrank.store.published import (
     SAME_NIGHT_SECONDS,
     count_rankings,
@@ -143,15 +142,11 @@ class Source:
         return await packed_rankings(self.store, self.run.id, self.statuses, after, limit)
 
     def _entries(self, rows: Sequence[tuple[int, bytes]]) -> list[tuple[str, bytes]]:
-        decompressor = zstandard.ZstdDecompressor()
         entries = []
-        for _, packed in rows:
-            query, docids, order = unpack_brief(packed, decompressor)
-            candidates: list[str] | None = None
-            if self.scheme.candidates:
-                candidates = [orjson.loads(b'"%b"' % docid) for docid in docids]
+        for length, docids, query in unpack_briefs(packed for _, packed in rows):
+            candidates = orjson.loads(docids) if self.scheme.candidates else None
             key = entry_key(query, candidates, self.scheme)
-            entries.append((key, encode_value([docids[place] for place in order], self.origin)))
+            entries.append((key, encode_value(docids, length, self.origin)))
         return entries
 
 

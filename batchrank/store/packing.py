@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
@@ -11,37 +12,38 @@ import zstandard
 from batchrank.calls import Usage
 from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally
 
-_VERSION = 1
-
 Scored = tuple[tuple[str, float], ...]
+_OF_VERSION_1 = b"["
 
 
 def pack(ranked: RankedQuery) -> bytes:
-    """As compressed JSON: a list, since names would take more room than values."""
+    """As four compressed lines, so that a publication copies what it needs as it stands.
+
+    These are the number of candidates, their docids in the order of the ranking, the query, and a
+    list of all else: names would take more room than values.
+    """
+    docids = ranked.docids
     scores = ranked.scores if any(score is not None for score in ranked.scores) else None
+    rest = [
+        ranked.qid,
+        scores,
+        ranked.order,
+        ranked.status,
+        astuple(ranked.tally),
+        ranked.answers,
+        ranked.faults,
+        ranked.calls,
+        astuple(ranked.usage),
+        ranked.error_kind,
+        ranked.error,
+        ranked.reduced,
+        _pack_lineage(ranked.lineage),
+        ranked.filtered,
+        ranked.again,
+    ]
+    listed = orjson.dumps([docids[place] for place in ranked.order])
     return zstandard.compress(
-        orjson.dumps(
-            [
-                _VERSION,
-                ranked.qid,
-                ranked.query,
-                ranked.docids,
-                scores,
-                ranked.order,
-                ranked.status,
-                astuple(ranked.tally),
-                ranked.answers,
-                ranked.faults,
-                ranked.calls,
-                astuple(ranked.usage),
-                ranked.error_kind,
-                ranked.error,
-                ranked.reduced,
-                _pack_lineage(ranked.lineage),
-                ranked.filtered,
-                ranked.again,
-            ]
-        )
+        b"%d\n%b\n%b\n%b" % (len(docids), listed, orjson.dumps(ranked.query), orjson.dumps(rest))
     )
 
 
@@ -71,57 +73,71 @@ def unpack_scored(packed: bytes | None) -> Scored:
 
 
 class Brief(NamedTuple):
-    """Of a ranked query its text, its docids in first-stage order, and their order as ranked.
+    """What a publication needs of a ranked query: `docids` are a JSON array, best first."""
 
-    Each docid is as it stands between the quotes of a JSON string.
-    """
-
+    length: int
+    docids: bytes
     query: str
-    docids: list[bytes]
-    order: list[int]
 
 
-def unpack_brief(packed: bytes, decompressor: zstandard.ZstdDecompressor) -> Brief:
-    """As much of a packed ranked query as a publication needs, in a third of the time of `unpack`.
+def unpack_briefs(packed: Iterable[bytes]) -> list[Brief]:
+    """As much of packed ranked queries as a publication needs.
 
-    A decompressor is no thing for two threads at once.
+    They are decompressed in one call, so that other threads can go on meanwhile.
     """
-    data = decompressor.decompress(packed)
-    if b"\\" in data:
-        _, _, query, docids, _, order, *_ = orjson.loads(data)
-        return Brief(query, [orjson.dumps(docid)[1:-1] for docid in docids], order)
-    # Nothing is escaped, so each quote begins or ends a string: [1,"qid","query",["d1",…],…
-    _, _, _, text, rest = data.split(b'"', 4)
-    if rest.startswith(b",[]"):
-        found, rest = [], rest[3:]
-    else:
-        inner, _, rest = rest[3:].partition(b'"]')
-        found = inner.split(b'","')
-    # Scores, a list or null, then the order.
-    begin = 6 if rest.startswith(b",null,") else rest.index(b"]") + 2
-    order = orjson.loads(rest[begin : rest.index(b"]", begin) + 1])
-    return Brief(text.decode(), found, order)
+    frames: list[bytes | bytearray | memoryview[int]] = list(packed)
+    if not frames:
+        return []
+    unpacked = zstandard.ZstdDecompressor().multi_decompress_to_buffer(frames)
+    return [_brief(unpacked[place].tobytes()) for place in range(len(frames))]
+
+
+def _brief(data: bytes) -> Brief:
+    if data.startswith(_OF_VERSION_1):
+        ranked = _unpack_version_1(data)
+        return Brief(len(ranked.docids), orjson.dumps(ranked.ranking), ranked.query)
+    count, docids, query, _ = data.split(b"\n", 3)
+    return Brief(int(count), docids, orjson.loads(query))
 
 
 def unpack(packed: bytes) -> RankedQuery:
     """The inverse of `pack`, for what earlier versions packed too."""
-    (
-        _,
-        qid,
-        query,
-        docids,
-        scores,
-        order,
-        status,
-        tally,
-        answers,
-        faults,
-        calls,
-        usage,
-        error_kind,
-        error,
-        *added,
-    ) = orjson.loads(zstandard.decompress(packed))
+    data = zstandard.decompress(packed)
+    if data.startswith(_OF_VERSION_1):
+        return _unpack_version_1(data)
+    _, listed, query, rest = map(orjson.loads, data.split(b"\n"))
+    qid, scores, order, *others = rest
+    docids = [""] * len(listed)
+    for place, docid in zip(order, listed, strict=True):
+        docids[place] = docid
+    return _ranked(qid, query, docids, scores, order, *others)
+
+
+def _unpack_version_1(data: bytes) -> RankedQuery:
+    """One list of all, to which fields were added in time, docids in first-stage order."""
+    _, *fields = orjson.loads(data)
+    return _ranked(*fields)
+
+
+def _ranked(
+    qid: str,
+    query: str,
+    docids: Sequence[str],
+    scores: Sequence[float | None] | None,
+    order: Sequence[int],
+    status: str,
+    tally: Sequence[int],
+    answers: Sequence[int],
+    faults: Sequence[str],
+    calls: int,
+    usage: Sequence[int],
+    error_kind: str | None,
+    error: str | None,
+    reduced: bool = False,
+    lineage: list[Any] | None = None,
+    filtered: Sequence[tuple[int, str]] = (),
+    again: Sequence[int] = (),
+) -> RankedQuery:
     return RankedQuery(
         qid=qid,
         query=query,
@@ -136,8 +152,8 @@ def unpack(packed: bytes) -> RankedQuery:
         usage=Usage(*usage),
         error_kind=error_kind,
         error=error,
-        reduced=bool(added and added[0]),
-        lineage=_unpack_lineage(added[1]) if len(added) > 1 else None,
-        filtered=tuple((place, reason) for place, reason in added[2]) if len(added) > 2 else (),
-        again=tuple(added[3]) if len(added) > 3 else (),
+        reduced=reduced,
+        lineage=_unpack_lineage(lineage),
+        filtered=tuple((place, reason) for place, reason in filtered),
+        again=tuple(again),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import astuple, replace
 
 import orjson
 import zstandard
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchrank.calls import Usage
-from batchrank.store.packing import pack, unpack, unpack_brief
+from batchrank.store.packing import pack, unpack, unpack_briefs
 from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally
 
 COUNTS = st.integers(0, 10**6)
@@ -73,12 +74,60 @@ def test_a_hundred_candidates_take_less_than_two_kilobytes() -> None:
     assert len(pack(replace(ranked, scores=(None,) * 100))) < len(pack(ranked))
 
 
-@given(ranked_queries(), st.sampled_from(["", "\\", '"', '","', '"]', "\n"]))
-def test_the_brief_says_the_same(ranked: RankedQuery, nasty: str) -> None:
+def packed_by_version_1(ranked: RankedQuery) -> bytes:
+    """As the first stores have it: one list, docids in first-stage order."""
+    lineage = ranked.lineage
+    return zstandard.compress(
+        orjson.dumps(
+            [
+                1,
+                ranked.qid,
+                ranked.query,
+                ranked.docids,
+                ranked.scores,
+                ranked.order,
+                ranked.status,
+                astuple(ranked.tally),
+                ranked.answers,
+                ranked.faults,
+                ranked.calls,
+                astuple(ranked.usage),
+                ranked.error_kind,
+                ranked.error,
+                ranked.reduced,
+                lineage and [*astuple(lineage)[:-1], lineage.digests.hex()],
+                ranked.filtered,
+                ranked.again,
+            ]
+        )
+    )
+
+
+@given(ranked_queries())
+def test_what_version_1_packed_is_read(ranked: RankedQuery) -> None:
+    assert unpack(packed_by_version_1(ranked)) == ranked
+
+
+@given(
+    st.lists(ranked_queries(), max_size=3),
+    st.sampled_from(["", "\\", '"', '","', '"]', "\n"]),
+    st.sampled_from([pack, packed_by_version_1]),
+)
+def test_briefs_say_the_same(
+    queries: list[RankedQuery], nasty: str, packing: Callable[[RankedQuery], bytes]
+) -> None:
     """Also of docids and queries with what would end a string in it."""
-    docids = tuple(f"{nasty}{docid}{nasty}" for docid in ranked.docids)
-    ranked = replace(ranked, query=ranked.query + nasty, docids=docids)
-    brief = unpack_brief(pack(ranked), zstandard.ZstdDecompressor())
-    assert brief.query == ranked.query
-    assert [orjson.loads(b'"%b"' % docid) for docid in brief.docids] == list(ranked.docids)
-    assert brief.order == list(ranked.order)
+    queries = [
+        replace(
+            ranked,
+            query=ranked.query + nasty,
+            docids=tuple(f"{nasty}{docid}{nasty}" for docid in ranked.docids),
+        )
+        for ranked in queries
+    ]
+    briefs = unpack_briefs([packing(ranked) for ranked in queries])
+    assert [brief.query for brief in briefs] == [ranked.query for ranked in queries]
+    assert [brief.length for brief in briefs] == [len(ranked.docids) for ranked in queries]
+    assert [tuple(orjson.loads(brief.docids)) for brief in briefs] == [
+        ranked.ranking for ranked in queries
+    ]
