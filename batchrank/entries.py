@@ -105,13 +105,13 @@ class Origin:
     job: str
 
 
-def encode_value(docids: bytes, count: int, origin: Origin) -> bytes:
+def encode_value(docids: bytes, count: int, shared: bytes) -> bytes:
     """The value of an entry as one line of JSON.
 
-    `docids` are the `count` of a ranking, best first, as a JSON array. The scores are those of
-    batchrank's output: n − rank + 1.
+    `docids` are the `count` of a ranking, best first, as a JSON array; `shared` is what
+    `encode_origin` makes. The scores are those of batchrank's output: n − rank + 1.
     """
-    return b'{"docids":%b,%b,%b' % (docids, _scores(count), _shared(origin))
+    return b'{"docids":%b,%b,%b' % (docids, _scores(count), shared)
 
 
 @lru_cache
@@ -119,8 +119,7 @@ def _scores(count: int) -> bytes:
     return b'"scores":%b' % orjson.dumps(list(range(count, 0, -1)))
 
 
-@lru_cache
-def _shared(origin: Origin) -> bytes:
+def encode_origin(origin: Origin) -> bytes:
     """The end of each value of a run."""
     created = f"{datetime.fromtimestamp(origin.created, UTC):%Y-%m-%dT%H:%M:%SZ}"
     value = {

@@ -13,6 +13,7 @@ from batchrank.entries import (
     Origin,
     Scheme,
     Step,
+    encode_origin,
     encode_value,
     entry_key,
     expiry,
@@ -94,7 +95,7 @@ def test_what_is_no_scheme(text: str) -> None:
 @given(st.lists(st.text(), unique=True))
 def test_values_are_json_and_are_read_back(docids: list[str]) -> None:
     origin = Origin("m", "t@1", 1_793_758_380.0, "ab")
-    value = encode_value(orjson.dumps(docids), len(docids), origin)
+    value = encode_value(orjson.dumps(docids), len(docids), encode_origin(origin))
     assert stored_docids(value) == docids
     assert json.loads(value) == {
         "docids": docids,
@@ -107,7 +108,7 @@ def test_values_are_json_and_are_read_back(docids: list[str]) -> None:
 
 
 def test_a_lone_surrogate_is_no_end_of_a_night() -> None:
-    value = encode_value(b'["d1"]', 1, Origin("m\ud800", "t", 0.0, ""))
+    value = encode_value(b'["d1"]', 1, encode_origin(Origin("m\ud800", "t", 0.0, "")))
     assert json.loads(value)["model"] == "m?"
 
 

@@ -11,7 +11,7 @@ from shlex import quote
 
 import orjson
 
-from batchrank.entries import FORMAT, Origin, Scheme, encode_value, entry_key
+from batchrank.entries import FORMAT, Origin, Scheme, encode_origin, encode_value, entry_key
 from batchrank.errors import RejectedError
 from batchrank.formats.wording import displayable
 from batchrank.publishing.target import Header
@@ -143,10 +143,11 @@ class Source:
 
     def _entries(self, rows: Sequence[tuple[int, bytes]]) -> list[tuple[str, bytes]]:
         entries = []
+        shared = encode_origin(self.origin)
         for length, docids, query in unpack_briefs(packed for _, packed in rows):
             candidates = orjson.loads(docids) if self.scheme.candidates else None
             key = entry_key(query, candidates, self.scheme)
-            entries.append((key, encode_value(docids, length, self.origin)))
+            entries.append((key, encode_value(docids, length, shared)))
         return entries
 
 
