@@ -1,6 +1,7 @@
 """Content hashes: what makes two answers, two rankings or two jobs the same.
 
-SHA-256, cut: processors have instructions for it, so it is three times as fast as BLAKE2b.
+What is long, lines and requests, by SHA-256, cut: processors have instructions for it. What is
+short by BLAKE2b, as ever: qids and shards of earlier stores are still found.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ KEY_BYTES = 20
 
 def line_digest(line: bytes) -> bytes:
     """Of one raw input line: unchanged lines are known again without being parsed."""
-    return _hash(line)
+    return hashlib.sha256(line).digest()[:KEY_BYTES]
 
 
 def short_digest(digest: bytes) -> int:
@@ -26,7 +27,9 @@ def short_digest(digest: bytes) -> int:
 
 def short_hash(text: str) -> int:
     """A signed 64-bit hash, for indexes that are checked again or may err once in 10^19."""
-    return short_digest(_hash(text.encode("utf-8", "surrogatepass")))
+    return short_digest(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )
 
 
 def answer_key(identity: str, template: str, path: str, body: bytes) -> bytes:
@@ -55,4 +58,4 @@ def generation(job: bytes, since: int) -> bytes:
 
 
 def _hash(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()[:KEY_BYTES]
+    return hashlib.blake2b(data, digest_size=KEY_BYTES).digest()

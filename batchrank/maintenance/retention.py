@@ -71,12 +71,12 @@ async def collect(path: Path, cutoff: float, *, dry_run: bool) -> Collected:
 async def _mark_used_answers(store: Store, first: int) -> None:
     """Write the answers that used rankings rest on into a table that goes with the connection."""
     await store.write_rows("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY)", [()])
-    after = b""
+    after = 0
     while rows := await store.select(
-        f"SELECT key, packed FROM rankings WHERE key > ? AND {_IS_USED} ORDER BY key LIMIT ?",  # noqa: S608
+        f"SELECT rowid, packed FROM rankings WHERE rowid > ? AND {_IS_USED} ORDER BY rowid LIMIT ?",  # noqa: S608
         (after, first, first, _CHUNK),
     ):
-        after = rows[-1][0]
+        after, _ = rows[-1]
         numbers = await asyncio.to_thread(_numbers, [packed for _, packed in rows])
         await store.write_rows("INSERT OR IGNORE INTO temp.used VALUES (?)", numbers)
 

@@ -48,7 +48,7 @@ CREATE TABLE entries (
     value      TEXT NOT NULL,      -- JSON
     expires    REAL,               -- seconds since the epoch, NULL for never
     PRIMARY KEY (generation, key)
-) WITHOUT ROWID;
+);
 COMMIT;
 """
 _LIVE = "(expires IS NULL OR expires > ?)"
