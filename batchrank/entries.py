@@ -68,6 +68,8 @@ def normalised(query: str, steps: frozenset[Step] = DEFAULT_SCHEME.steps) -> str
         if Step.NFKC in steps:
             query = unicodedata.normalize("NFKC", query)
     if Step.SPACES in steps:
+        if query.isascii() and query.isprintable():  # its only white space are blanks
+            return " ".join(query.split())
         query = _SPACES.sub(" ", query).strip(" ")
     return query
 

@@ -6,6 +6,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from struct import Struct
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -38,6 +39,8 @@ _DRIVER = DriverInfo()
 """Made here, since making it reads a file, which would hold up the event loop."""
 _OLDEST = (6, 2)
 """COPY, and SET with PXAT, are there since."""
+_ENDS_AND_LENGTH = Struct(">dI")
+_LENGTH = Struct(">I")
 _PAGE = 1000
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -141,11 +144,10 @@ class RedisTarget:
 
     async def write(self, entries: Sequence[Entry], position: int) -> int:
         """See `Target`."""
-        arguments: list[str | bytes | int] = [self._number, self._position, position]
-        for key, value, expires in entries:
-            arguments += (key, value, 0 if expires is None else round(expires * 1000))
+        # In one argument: redis-py takes its time for each.
+        batch = b"".join(_packed(*entry) for entry in entries)
         with self._errors():
-            written = int(await self._run("WRITE", *arguments))
+            written = int(await self._run("WRITE", self._number, self._position, position, batch))
         self._position = position
         return written
 
@@ -287,6 +289,18 @@ class RedisTarget:
             yield
         except exceptions.RedisError as error:
             raise meaning(error, self.name, has_begun=self._begun is not None) from error
+
+
+def _packed(key: str, value: bytes, expires: float | None) -> bytes:
+    """An entry as the script WRITE unpacks it; it ends at a whole millisecond, 0 for never."""
+    name = key.encode()
+    ends = 0 if expires is None else round(expires * 1000)
+    return b"%b%b%b%b" % (
+        _ENDS_AND_LENGTH.pack(ends, len(name)),
+        name,
+        _LENGTH.pack(len(value)),
+        value,
+    )
 
 
 def _check_authority(url: str) -> None:

@@ -86,13 +86,14 @@ if position ~= ARGV[3] then
   return redis.error_reply('{TAKEN} another publication took over')
 end
 local prefix = ARGV[1] .. ':gen:' .. ARGV[2] .. ':'
-local count = 0
-for at = 5, #ARGV, 3 do
-  local done
-  if ARGV[at + 2] == '0' then
-    done = redis.call('SET', prefix .. ARGV[at], ARGV[at + 1], 'NX')
+local count, at = 0, 1
+while at <= #ARGV[5] do
+  local done, ends, key, value
+  ends, key, value, at = struct.unpack('>dI4c0I4c0', ARGV[5], at)
+  if ends == 0 then
+    done = redis.call('SET', prefix .. key, value, 'NX')
   else
-    done = redis.call('SET', prefix .. ARGV[at], ARGV[at + 1], 'NX', 'PXAT', ARGV[at + 2])
+    done = redis.call('SET', prefix .. key, value, 'NX', 'PXAT', string.format('%.0f', ends))
   end
   if done then count = count + 1 end
 end
