@@ -293,14 +293,9 @@ class RedisTarget:
 
 def _packed(key: str, value: bytes, expires: float | None) -> bytes:
     """An entry as the script WRITE unpacks it; it ends at a whole millisecond, 0 for never."""
-    name = key.encode()
     ends = 0 if expires is None else round(expires * 1000)
-    return b"%b%b%b%b" % (
-        _ENDS_AND_LENGTH.pack(ends, len(name)),
-        name,
-        _LENGTH.pack(len(value)),
-        value,
-    )
+    name = key.encode()
+    return _ENDS_AND_LENGTH.pack(ends, len(name)) + name + _LENGTH.pack(len(value)) + value
 
 
 def _check_authority(url: str) -> None:

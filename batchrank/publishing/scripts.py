@@ -75,7 +75,8 @@ return {number, found[1], found[2], found[3]}
 """
 )
 
-# number, position before, position after, then key, value, end in ms or 0 -> written in total
+# number, position before, position after, then entries in one text, each its end in ms (0: never)
+# as a double, and its key and its value, each behind the number of its bytes -> written in total
 WRITE = (
     _CHECK
     + f"""
