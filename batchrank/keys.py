@@ -1,7 +1,7 @@
 """Content hashes: what makes two answers, two rankings or two jobs the same.
 
-What is long, lines and requests, by SHA-256, cut: processors have instructions for it. What is
-short by BLAKE2b, as ever: qids and shards of earlier stores are still found.
+All by BLAKE2b but requests, which are hashed on the event loop: processors have instructions for
+SHA-256.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEY_BYTES = 20
 
 def line_digest(line: bytes) -> bytes:
     """Of one raw input line: unchanged lines are known again without being parsed."""
-    return hashlib.sha256(line).digest()[:KEY_BYTES]
+    return _hash(line)
 
 
 def short_digest(digest: bytes) -> int:
