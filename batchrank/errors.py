@@ -151,7 +151,7 @@ class LostServerError(StoppedError):
 
 
 class ModelChangedError(StoppedError):
-    """Behind the address of a job's model stands another: its job goes on once it is back."""
+    """Behind the last address of a job's model stands another: the job goes on once it is back."""
 
 
 class BudgetSpentError(StoppedError):
@@ -246,6 +246,10 @@ class FatalServerError(ServerError):
 
     kind = "fatal"
     exit_code = 4
+
+
+class OtherModelError(FatalServerError):
+    """The server serves another model than the job's: another by now, or all along."""
 
 
 class IncapableError(FatalServerError):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from batchrank.backends.base import Backend, Call
 from batchrank.calls import Answer, ChatPrompt, Form, Prompt, ServerInfo
 from batchrank.clock import Clock
-from batchrank.errors import BadResponseError, FatalServerError, ModelChangedError
+from batchrank.errors import BadResponseError, FatalServerError, OtherModelError
 from batchrank.serving.breaker import Breaker
 from batchrank.serving.capacity import Capacity
 from batchrank.serving.probe import proves
@@ -98,7 +98,7 @@ class Endpoint:
     async def send(self, prompt: Prompt, call: Call, seconds: float) -> Answer:
         """Send `prompt` once; `call` is what the reference makes of it.
 
-        Raises ServerError as `Backend.send`, and ModelChangedError where at the first call,
+        Raises ServerError as `Backend.send`, and OtherModelError where at the first call,
         behind a new connection, or another name in an answer, stands another model: its answer
         must not be taken for one of the old. Servers call a model as they like: the first answer's
         name stands for the job's.
@@ -155,9 +155,11 @@ class Endpoint:
         if self._identity is None:
             self._identity = info.identity
         if info.identity != self._identity:
-            raise ModelChangedError(
-                f"the model at {self.url} has changed from {self._identity} to {info.identity}"
-            )
+            if self._info is None:
+                raise OtherModelError(
+                    f"it serves {info.identity}, and the job's model is {self._identity}"
+                )
+            raise OtherModelError(f"its model has changed from {self._identity} to {info.identity}")
         if self._info is None:
             self.capacity = self._capacity_of(info)
         self._info = info

@@ -14,6 +14,8 @@ from batchrank.errors import (
     BatchrankError,
     FatalServerError,
     LostServerError,
+    ModelChangedError,
+    OtherModelError,
     OverloadedError,
     ServerError,
     StoppedError,
@@ -250,8 +252,11 @@ class Pool:
             return
         endpoint.is_lost = True
         if all(one.is_lost for one in self._endpoints):
-            said = f"the model server can't go on: {naming(endpoint.url, error)}"
-            self.stop(LostServerError(said))
+            said = naming(endpoint.url, error)
+            if isinstance(error, OtherModelError):
+                self.stop(ModelChangedError(said))
+            else:
+                self.stop(LostServerError(f"the model server can't go on: {said}"))
         else:
             self._say(f"warning: {endpoint.url} can't be used and is left out: {error}")
             self._note_down(error)

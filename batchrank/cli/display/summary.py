@@ -80,7 +80,7 @@ def _stopped_lines(report: Report) -> list[str]:
         lines.append(f"  done so far: {done}")
     goes_on = "  nothing is lost: the same command goes on where this one stopped"
     if report.model_changed:
-        goes_on += " once the old model is back; with the new one it starts another job"
+        goes_on += " once the old model is back; with the new one alone it starts another job"
     return [*lines, goes_on]
 
 
