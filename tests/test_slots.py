@@ -228,3 +228,18 @@ async def _all_at_once(slots: Slots[OneServer], capacity: int) -> None:
 
     holders: list[Awaitable[None]] = [one() for _ in range(capacity)]
     await asyncio.gather(*holders)
+
+
+async def test_no_more_than_so_many_in_all_lanes_together() -> None:
+    """Also where there are more lanes than calls; a lane that closes leaves its room to others."""
+    lanes = [OneServer(1), OneServer(1), OneServer(4)]
+    callers = Callers(Slots(lanes, most=2))
+    calls = [(0, number) for number in range(6)]
+    await callers.call(*calls)
+    assert callers.slots.capacity == callers.slots.in_flight == 2
+    next(lane for lane in lanes if lane.in_flight).limit = 0
+    for ended, call in enumerate(calls, 1):
+        assert call in callers.began
+        await callers.end(call)
+        assert callers.slots.in_flight == min(2, len(calls) - ended)
+    assert len(callers.began) == 6

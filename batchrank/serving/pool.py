@@ -39,7 +39,9 @@ _TOLD_RELAPSES = 2
 
 
 class Pool:
-    """Answers calls from one of several endpoints; `trial` proves that one of them is back.
+    """Answers calls from one of several endpoints, at most `most` at once.
+
+    `trial` proves that one of them is back.
 
     A server that fails is left alone and probed until it is back; while none answers, calls wait.
     `wait_for_server` seconds later they, and all that come, raise LostServerError.
@@ -54,6 +56,7 @@ class Pool:
         wait_for_server: float,
         say: Callable[[str], None],
         clock: Clock,
+        most: int | None = None,
     ) -> None:
         self._endpoints = list(endpoints)
         self._trial = trial
@@ -61,7 +64,7 @@ class Pool:
         self._say = say
         self._clock = clock
         self._random = Random()  # noqa: S311 - jitter, no secret
-        self._slots = Slots(self._endpoints)
+        self._slots = Slots(self._endpoints, most)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._stopped: Exception | None = None

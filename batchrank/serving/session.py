@@ -95,6 +95,7 @@ class Session:
             wait_for_server=parse_duration(spec.wait_for_server),
             say=self._say,
             clock=clock,
+            most=spec.concurrency,
         )
         self._stack.push_async_callback(pool.close)
         if self._curfew.hours is not None:

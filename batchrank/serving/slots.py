@@ -32,10 +32,11 @@ L = TypeVar("L", bound=Lane)
 
 
 class Slots(Generic[L]):
-    """Calls in flight in several lanes, and those that wait for their turn."""
+    """Calls in flight in several lanes, `most` in all, and those that wait for their turn."""
 
-    def __init__(self, lanes: Sequence[L]) -> None:
+    def __init__(self, lanes: Sequence[L], most: int | None = None) -> None:
         self._lanes = lanes
+        self._most = most
         self._heap: list[tuple[Priority, int, asyncio.Future[L], L | None]] = []
         self._order = count()
         self._held = False
@@ -45,7 +46,10 @@ class Slots(Generic[L]):
     @property
     def capacity(self) -> int:
         """How many calls may be in flight."""
-        return 0 if self._held else sum(lane.limit for lane in self._lanes)
+        if self._held:
+            return 0
+        limits = sum(lane.limit for lane in self._lanes)
+        return limits if self._most is None else min(limits, self._most)
 
     @property
     def in_flight(self) -> int:
@@ -119,7 +123,7 @@ class Slots(Generic[L]):
 
     def _free(self, avoid: L | None) -> L | None:
         """The least loaded lane with room, by what each may have and its weight."""
-        if self._held:
+        if self._held or self._is_full():
             return None
         best, least = None, 0.0
         for lane in self._lanes:
@@ -135,10 +139,16 @@ class Slots(Generic[L]):
         # A slot is handed over, not freed, so that nobody who comes now overtakes.
         lane.in_flight -= 1
         self._fill(lane)
+        if self._most is not None:  # where this lane is closed, another has the room
+            for other in self._lanes:
+                self._fill(other)
+
+    def _is_full(self) -> bool:
+        return self._most is not None and self.in_flight >= self._most
 
     def _fill(self, lane: L) -> None:
         elsewhere = []
-        while self._heap and not self._held and lane.in_flight < lane.limit:
+        while self._heap and not self._held and lane.in_flight < lane.limit and not self._is_full():
             entry = heapq.heappop(self._heap)
             _, _, future, avoid = entry
             if future.done():
