@@ -162,7 +162,7 @@ def test_a_server_that_hangs_at_the_start_holds_up_no_other(
     many: int | None,
 ) -> None:
     """Wherever it stands among the servers; once it answers a probe it takes its share."""
-    for module in ("connection", "leading"):
+    for module in ("connection", "firstserver"):
         monkeypatch.setattr(f"batchrank.serving.{module}.SystemClock", Patience)
     config = JudgeConfig(kind=kind, call_seconds=0.02, slots=2)
     bad = Hanging(config, knowledge(rows))
