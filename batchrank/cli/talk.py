@@ -16,6 +16,10 @@ from batchrank.formats.wording import counted, duration, printable
 from batchrank.progress.snapshot import Snapshot
 
 _SECONDS_A_LINE = 60.0
+_BETWEEN = " · "
+_WIDE = 120
+_BAR, _SHORT_BAR = 30, 10
+_SHARE = len(" 100% ")
 _LEVELS = {"warning": logging.WARNING, "stopped": logging.WARNING, "rejected": logging.ERROR}
 _log = logging.getLogger(__name__)
 
@@ -33,13 +37,17 @@ class Talk:
         self._next_line = _SECONDS_A_LINE
         if self._console.is_terminal and not logged:
             self._bar = Bar(
-                BarColumn(30),
+                BarColumn(self._bar_width),
                 TaskProgressColumn(),
                 TextColumn("{task.fields[told]}", markup=False),
                 console=self._console,
                 transient=True,
             )
             self._task = self._bar.add_task("", total=None, told="starting")
+
+    @property
+    def _bar_width(self) -> int:
+        return _BAR if self._console.width >= _WIDE else _SHORT_BAR
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -70,29 +78,37 @@ class Talk:
         """Show what share is done after so many seconds, and what is going on."""
         if self._bar is not None:
             total = None if share is None else 1.0
-            self._bar.update(self._task, total=total, completed=share or 0, told=text)
+            told = _fitting(text, self._console.width - self._bar_width - _SHARE)
+            self._bar.update(self._task, total=total, completed=share or 0, told=told)
         elif seconds >= self._next_line:
             self._next_line = seconds + _SECONDS_A_LINE
             self.say(text)
 
 
 def told(snapshot: Snapshot) -> str:
-    """One line: queries, windows, fallback rate, tokens a second, servers, time left."""
+    """One line, what matters most first: queries, time left, calls, servers, windows, tokens."""
     parts = [f"{snapshot.activity}: {snapshot.told}"]
+    if (left := snapshot.seconds_left) is not None:
+        parts.append(f"{duration(left)} left")
+    if snapshot.capacity:
+        parts.append(f"{snapshot.in_flight}/{snapshot.capacity} in flight")
+    if (share := snapshot.share_by_deadline) is not None:
+        parts.append(f"{share:.0%} by the deadline")
+    if len(snapshot.endpoints) > 1:
+        parts.append(_servers(snapshot))
     if (rate := snapshot.fallback_rate) is not None:
         parts.append(f"{counted(snapshot.windows.windows, 'window')}, {rate:.1%} fallback")
     if snapshot.calls:
         rates = snapshot.rates
         parts.append(f"{rates.prompt_tokens:,.0f}+{rates.completion_tokens:,.0f} tokens/s")
-    if snapshot.capacity:
-        parts.append(f"{snapshot.in_flight}/{snapshot.capacity} in flight")
-    if len(snapshot.endpoints) > 1:
-        parts.append(_servers(snapshot))
-    if (left := snapshot.seconds_left) is not None:
-        parts.append(f"{duration(left)} left")
-    if (share := snapshot.share_by_deadline) is not None:
-        parts.append(f"{share:.0%} by the deadline")
-    return " · ".join(parts)
+    return _BETWEEN.join(parts)
+
+
+def _fitting(text: str, room: int) -> str:
+    """As many whole parts of a line as have room, the first in any case."""
+    while len(text) > room and _BETWEEN in text:
+        text = text.rpartition(_BETWEEN)[0]
+    return text
 
 
 def _servers(snapshot: Snapshot) -> str:

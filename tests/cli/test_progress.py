@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from batchrank.cli.talk import Talk
 from batchrank.progress.counts import Progress
@@ -24,9 +25,36 @@ def test_away_from_a_terminal_it_tells_once_a_minute(
     lines = err.splitlines()
     assert len(lines) == 4  # after 60, 120, 180 and 240 s
     assert lines[0] == (
-        "batchrank: ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
-        " · 16/20 in flight · 1 server well, 1 resting · 30 s left · 85% by the deadline"
+        "batchrank: ranking: 300 of 400 queries · 30 s left · 16/20 in flight · 85% by the deadline"
+        " · 1 server well, 1 resting · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "last"),
+    [
+        (60, "30 s left"),
+        (80, "16/20 in flight"),
+        (100, "85% by the deadline"),
+        (160, "1 resting"),
+        (180, "fallback"),
+    ],
+)
+def test_on_a_terminal_what_has_no_room_is_left_out_whole(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    columns: int,
+    last: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with Talk() as talk:
+        talk.tick(SNAPSHOT)
+    lines = Text.from_ansi(capsys.readouterr().err).plain.splitlines()
+    told = next(line for line in lines if "300 of 400" in line).rstrip()
+    assert len(told) <= columns
+    assert told.endswith(last)
 
 
 def test_it_has_nothing_new_to_say_while_it_waits_for_the_end_of_quiet_hours(

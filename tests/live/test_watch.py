@@ -72,8 +72,8 @@ def test_lines_until_the_end(watched: Watched) -> None:
     assert (said.code, said.err) == (75, "")
     assert said.out.decode().splitlines() == [
         "starting",  # the status file still tells the end of the run before
-        "ranking: 300 of 400 queries · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s"
-        " · 16/20 in flight · 1 server well, 1 resting · 30 s left · 85% by the deadline",
+        "ranking: 300 of 400 queries · 30 s left · 16/20 in flight · 85% by the deadline"
+        " · 1 server well, 1 resting · 1,000 windows, 5.0% fallback · 2,000+100 tokens/s",
         "ended with exit code 75 after 1 min 0 s; SIGTERM\\x1b[31m",
     ]
 
