@@ -93,7 +93,12 @@ class Pool:
     @property
     def waits(self) -> str | None:
         """Why nothing is sent at all; None while it is."""
-        return self._outage.told if self._held is None else self._held
+        if self._held is not None:
+            return self._held
+        crowded = [one.url for one in self._endpoints if one.is_open and one.cap == 0]
+        if crowded and not self._slots.capacity:
+            return f"held back while others wait at {', '.join(crowded)}"
+        return self._outage.told
 
     def join(self, endpoint: Endpoint) -> None:
         """Use another server from now on, once a probe has proved it."""

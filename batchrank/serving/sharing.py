@@ -33,7 +33,6 @@ async def give_way(
     """
     told = False
     while True:
-        await clock.sleep(_LOOK_SECONDS)
         try:
             crowd = await endpoint.backend.crowd(endpoint.in_flight)
         except ServerError:
@@ -48,3 +47,4 @@ async def give_way(
             raised = endpoint.cap + 1 + endpoint.cap // 4
             endpoint.cap = raised if raised < endpoint.capacity.limit else None
             pool.refill()
+        await clock.sleep(_LOOK_SECONDS)

@@ -180,10 +180,12 @@ async def test_calls_are_held_back_while_others_wait(kind: str) -> None:
             before = endpoint.limit
             acting.pool.watch(give_way(acting.pool, endpoint, 1, print, acting.clock))
             await soon(lambda: endpoint.limit == 0)
+            assert acting.pool.waits == f"held back while others wait at {judge.url}"
             for call in people:
                 call.cancel()
             await asyncio.gather(*people, return_exceptions=True)
             await soon(lambda: endpoint.limit == before)
+            assert acting.pool.waits is None
         await other.close()
 
 
