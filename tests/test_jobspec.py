@@ -293,6 +293,11 @@ class TestReading:
             ),
             ({"stage": [{}], "preset": "fast"}, "preset: belongs"),
             ({"model_path": "m.gguf"}, "goes with backend embedded"),
+            (
+                {"base_url": ["http://a:1", "http://b:1", "http://a:1/v1/"]},
+                "a:1/v1/ is named twice",
+            ),
+            ({"endpoint": [{"base_url": "http://a:1", "model": "m"}] * 2}, "a:1 is named twice"),
         ],
     )
     def test_values_that_can_t_be_are_refused(

@@ -226,8 +226,9 @@ def _api_key(server: EndpointSpec) -> str | None:
     key = os.environ.get(server.api_key_env)
     if not key:
         # Its name is not told: it may be the key itself, given in place of a name.
+        whose = f"for {server.base_url} " if server.base_url else ""
         raise UsageError(
-            "the environment variable that --api-key-env (api_key_env in a job spec) names is not "
-            "set: export it, with the key as its value"
+            "the environment variable that --api-key-env (api_key_env in a job spec) names "
+            f"{whose}is not set: export it, with the key as its value"
         )
     return key

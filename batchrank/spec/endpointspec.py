@@ -16,7 +16,10 @@ class EndpointSpec(BaseModel):
     model: str | None = Field(default=None, description="Its own name for the model.")
     api_key_env: Variable | None = Field(default=None, description="Variable with its API key.")
     weight: Number = Field(
-        default=1.0, gt=0, allow_inf_nan=False, description="Its share beside the others."
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Its share of the calls while servers have room, and of concurrency.",
     )
     equal: Switch = Field(
         default=False, description="Take its model for the others' whatever it discloses."

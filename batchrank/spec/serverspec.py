@@ -93,6 +93,7 @@ class ServerSpec(BaseModel):
         self._check_engine()
         if self.endpoint is not None:
             self._check_endpoints(self.endpoint)
+        self._check_that_none_repeats()
         if self.base_url is not None and self.backend == "embedded":
             raise ValueError("backend embedded starts its own server: leave base_url out")
         if self.model_path is not None and self.backend != "embedded":
@@ -125,6 +126,14 @@ class ServerSpec(BaseModel):
             raise ValueError(
                 "one endpoint must be without equal: the model the others are equal to"
             )
+
+    def _check_that_none_repeats(self) -> None:
+        seen = set()
+        for one in self.servers:
+            server = ((one.base_url or "").rstrip("/").removesuffix("/v1"), one.model)
+            if server in seen:
+                raise ValueError(f"the server {one.base_url} is named twice: it has its slots once")
+            seen.add(server)
 
     @property
     def servers(self) -> tuple[EndpointSpec, ...]:
