@@ -36,7 +36,7 @@ check: $(VENV)/.developing  ## lint, formatting and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(VENV)/.developing  ## measure every target of speed and size, with plots (25 min)
+bench: $(VENV)/.developing  ## measure every target of speed and size, with plots (20 min)
 	$(BIN)/python scripts/bench.py --json docs/img/figures.json --plots docs/img
 
 site: $(VENV)/.developing  ## build the site of docs/ into site/
