@@ -14,33 +14,50 @@ import pytest
 from batchrank.calls import Answer
 from batchrank.errors import StoreError
 from batchrank.store import connection
-from batchrank.store.packing import pack
-from batchrank.store.schema import APPLICATION_ID, MIGRATIONS
+from batchrank.store.records import Totals
+from batchrank.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from batchrank.store.store import Store
 from batchrank.values import QueryStatus, RankedQuery, Tally
+from tests.store.earlier import packed_by_version_1
 
 RANKED = RankedQuery("q1", "old", ("a", "b"), (None, None), (1, 0), QueryStatus.OK, Tally(ok=1))
 
 
-def old_store(path: Path) -> None:
-    """A store as the first version made it, with one finished run."""
+def old_store(path: Path, version: int = 1) -> None:
+    """A store as an earlier version made it, with one finished run."""
     with closing(sqlite3.connect(path)) as store:
         store.executescript(
-            f"PRAGMA application_id = {APPLICATION_ID}; {MIGRATIONS[0]} PRAGMA user_version = 1;"
+            f"PRAGMA application_id = {APPLICATION_ID}; {''.join(MIGRATIONS[:version])} "
+            f"PRAGMA user_version = {version};"
         )
         store.execute(
             "INSERT INTO jobs (id, key, settings) VALUES (1, x'01', '{\"model\": \"m\"}')"
         )
-        store.execute("INSERT INTO runs VALUES (1, 1, 'in', 'out', 5.0, 6.0, 0, '{}')")
-        store.execute("INSERT INTO lines VALUES (1, 0, 1, 77, x'02')")
         store.execute(
-            "INSERT INTO rankings VALUES (x'02', 1, 77, 0, 'ok', 1, 0, 0, 0, 0, 0, ?)",
-            (pack(RANKED),),
+            "INSERT INTO runs (id, job, input, output, started, ended, exit, summary) "
+            "VALUES (1, 1, 'in', 'out', 5.0, 6.0, 0, '{}')"
         )
+        store.execute(
+            "INSERT INTO lines (run, position, line, qid, ranking) VALUES (1, 0, 1, 77, x'02')"
+        )
+        store.execute(
+            "INSERT INTO rankings (key, job, qid, retry, status, ok, repaired, fallback, error, "
+            "thin, unmoved, packed) VALUES (x'02', 1, 77, 1, 'ok', 2, 3, 4, 5, 6, 7, ?)",
+            (packed_by_version_1(RANKED),),
+        )
+        if "made_by" in ranking_in(store):
+            store.execute("UPDATE rankings SET made_by = 8, base = 9")
         store.commit()
 
 
-async def contents(path: Path) -> tuple[object, ...]:
+def ranking_in(store: sqlite3.Connection) -> dict[str, object]:
+    """The columns of the one ranking."""
+    found = store.execute("SELECT * FROM rankings")
+    names = [name for name, *_ in found.description]
+    return dict(zip(names, found.fetchone(), strict=True))
+
+
+async def contents(path: Path) -> tuple[int | None, float, float | None, object, Totals]:
     store = await Store.open(path)
     try:
         run = await store.run()
@@ -63,6 +80,18 @@ def test_an_older_store_is_migrated_and_its_file_kept(path: Path) -> None:
         assert old.execute("SELECT count(*) FROM rankings").fetchone() == (1,)
     assert len(before) == kept.stat().st_size
     assert asyncio.run(contents(path))[4] == totals
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_ranking_of_each_earlier_version_is_kept(path: Path, version: int) -> None:
+    old_store(path, version)
+    with closing(sqlite3.connect(path)) as store:
+        before = ranking_in(store)
+    _, _, _, rows, totals = asyncio.run(contents(path))
+    assert rows == [(1, RANKED)]
+    assert totals.tally == Tally(2, 3, 4, 5, 6, 7)
+    with closing(sqlite3.connect(path)) as store:
+        assert ranking_in(store) == {"made_by": 0, "base": 0} | before
 
 
 async def test_a_migration_that_fails_changes_nothing(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import orjson
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchrank.calls import Usage
 from batchrank.store.packing import pack, unpack, unpack_briefs
 from batchrank.values import Lineage, QueryStatus, RankedQuery, Tally
+from tests.store.earlier import packed_by_version_1
 
 COUNTS = st.integers(0, 10**6)
 TEXTS = st.text(max_size=12)
@@ -72,35 +72,6 @@ def test_a_hundred_candidates_take_less_than_two_kilobytes() -> None:
 
     assert len(pack(ranked)) < 2000
     assert len(pack(replace(ranked, scores=(None,) * 100))) < len(pack(ranked))
-
-
-def packed_by_version_1(ranked: RankedQuery) -> bytes:
-    """As the first stores have it: one list, docids in first-stage order."""
-    lineage = ranked.lineage
-    return zstandard.compress(
-        orjson.dumps(
-            [
-                1,
-                ranked.qid,
-                ranked.query,
-                ranked.docids,
-                ranked.scores,
-                ranked.order,
-                ranked.status,
-                astuple(ranked.tally),
-                ranked.answers,
-                ranked.faults,
-                ranked.calls,
-                astuple(ranked.usage),
-                ranked.error_kind,
-                ranked.error,
-                ranked.reduced,
-                lineage and [*astuple(lineage)[:-1], lineage.digests.hex()],
-                ranked.filtered,
-                ranked.again,
-            ]
-        )
-    )
 
 
 @given(ranked_queries())
