@@ -208,7 +208,7 @@ async def _in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -
 @contextmanager
 def _thread() -> Iterator[asyncio.AbstractEventLoop]:
     """A running loop, so that the job's loop holds nothing but the job."""
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()  # asyncio's leaves a connection open that came at the very end
     thread = Thread(target=loop.run_forever)
     thread.start()
     try:

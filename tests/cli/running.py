@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 import orjson
+import uvloop
 
 from batchrank.cli import main
 from scripts.judge import JudgeConfig, JudgeServer, Knowledge
@@ -90,7 +91,7 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
 @contextmanager
 def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """`server`, running in a thread, so that the command line may hold this one."""
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()  # asyncio's leaves a connection open that came at the very end
     thread = Thread(target=loop.run_forever)
     thread.start()
     try:
