@@ -79,7 +79,7 @@ class Request:
     @property
     def docids(self) -> Ranking:
         """The candidates' docids, in first-stage order."""
-        return tuple(document.docid for document in self.candidates)
+        return tuple([document.docid for document in self.candidates])
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,11 @@ class Tally:
             self.thin + other.thin,
             self.unmoved + other.unmoved,
         )
+
+    @property
+    def counts(self) -> tuple[int, int, int, int, int, int]:
+        """The numbers in the order of the fields, a tenth of the time that `astuple` takes."""
+        return self.ok, self.repaired, self.fallback, self.error, self.thin, self.unmoved
 
     @property
     def windows(self) -> int:

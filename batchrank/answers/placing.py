@@ -11,9 +11,9 @@ def permutation(window: Window, reading: Reading) -> Permutation:
 
     Identifier i is `window.shown[i - 1]`. A reading that names nothing keeps the prior order.
     """
-    named = tuple(window.shown[identifier - 1] for identifier in reading.named)
+    named = tuple([window.shown[identifier - 1] for identifier in reading.named])
     taken = frozenset(named)
-    rest = tuple(docid for docid in window.prior if docid not in taken)
+    rest = tuple([docid for docid in window.prior if docid not in taken])
     return Permutation(named + rest, len(named), reading.status, reading.notes)
 
 

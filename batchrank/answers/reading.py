@@ -73,7 +73,7 @@ def settle(found: Found, documents: int, wanted: int) -> Reading:
             notes.append("zero-based")
         elif documents not in numbers:
             return fallback("ambiguous")
-    named = tuple(number for number in numbers if 1 <= number <= documents)
+    named = tuple([number for number in numbers if 1 <= number <= documents])
     if not named:
         return fallback("out-of-range")
     if len(named) < len(numbers):

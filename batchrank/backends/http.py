@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from io import BytesIO
 from urllib.parse import urlsplit
 
@@ -172,13 +173,12 @@ class Http(Transport):
         seconds: float,
         attempt: _Attempt,
     ) -> bytes:
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         async with session.request(
             method,
             self.url + path,
             # aiohttp writes bytes at once, which holds the loop up, and files in pieces.
             data=BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body,
-            timeout=limits,
+            timeout=_limits(seconds),
             allow_redirects=False,
         ) as response:
             if not attempt.reuses:
@@ -215,6 +215,11 @@ class Http(Transport):
             self._reconnects += 1
         else:
             self._connections += 1
+
+
+@lru_cache(maxsize=8)
+def _limits(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
 
 
 def _session(headers: Mapping[str, str], *, keep: bool) -> aiohttp.ClientSession:

@@ -13,6 +13,7 @@ from batchrank.values import Document
 
 TEXT_KEYS = ("text", "segment", "contents", "content", "body", "passage")
 _TOLD = frozenset((*TEXT_KEYS, "title", "doc"))
+_NOTHING: Mapping[str, Any] = {}
 _LARGEST_EXACT = 2.0**53
 """Of floats: whole numbers from here on are not told apart."""
 
@@ -25,12 +26,21 @@ def read_candidate(item: object, number: int) -> tuple[Document, bool]:
     """
     if isinstance(item, str):
         return Document(str(number), item), False
+    # Whatever is as most are is taken as it is: an input has hundreds of candidates a line.
     docid, location = docid_of(item, number)
     assert isinstance(item, dict)
-    text, title = _text(item, docid)
-    score = score_of(item, docid)
-    metadata = _beside_or_inside(item, "metadata")
-    vector = _beside_or_inside(item, "embedding")
+    doc = item.get("doc")
+    holder = doc if isinstance(doc, dict) else item if doc is None else _NOTHING
+    text, title = holder.get("text"), None
+    if not isinstance(text, str) or "title" in holder or "title" in item:
+        text, title = _text(item, docid)
+    score = item.get("score")
+    if not isinstance(score, float):
+        score = score_of(item, docid)
+    if (metadata := holder.get("metadata")) is None:
+        metadata = item.get("metadata")
+    if (vector := holder.get("embedding")) is None:
+        vector = item.get("embedding")
     if not metadata and not vector:
         return Document(docid, text, title or location, score), False
     embedding = _embedding(vector)
@@ -51,6 +61,8 @@ def docid_of(item: object, number: int) -> tuple[str, str | None]:
         )
     location = _location(item, number) if "path" in item else None
     docid = item.get("docid", location)
+    if isinstance(docid, str) and docid and not docid.isspace():
+        return docid, location
     if docid is None:
         said = "an empty docid" if "docid" in item else f'no "docid", only the keys {listed(item)}'
         raise LineError("docid", f"Candidate {number} has {said}.")
@@ -90,12 +102,6 @@ def _embedding(found: object) -> Sequence[float]:
     except TypeError:
         return ()
     return vector if all(map(isfinite, vector)) else ()
-
-
-def _beside_or_inside(item: Mapping[str, Any], key: str) -> object:
-    doc = item.get("doc")
-    inner = doc.get(key) if isinstance(doc, dict) else None
-    return item.get(key) if inner is None else inner
 
 
 def _location(item: Mapping[str, Any], number: int) -> str:

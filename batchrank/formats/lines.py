@@ -92,14 +92,13 @@ def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     parts: list[bytes] = []
     room = MAX_LINE + 1
     for chunk in chunks:
-        *lines, rest = chunk.split(b"\n")
-        if lines:
-            parts.append(lines[0][:room])
-            lines[0] = b"".join(parts)
-            yield from lines
-            parts, room = [], MAX_LINE + 1
-        if rest and room:
-            parts.append(rest[:room])
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:  # far faster than `split` on long lines
+            parts.append(chunk[start : min(end, start + room)])
+            yield b"".join(parts)
+            parts, room, start = [], MAX_LINE + 1, end + 1
+        if start < len(chunk) and room:
+            parts.append(chunk[start : start + room])
             room -= len(parts[-1])
     if parts:
         yield b"".join(parts)

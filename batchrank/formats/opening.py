@@ -90,7 +90,7 @@ def _plain(file: BinaryIO, name: str) -> Iterator[bytes]:
     line = 1
     try:
         for chunk in decompressed(iter(partial(file.read, _CHUNK), b"")):
-            line += chunk.count(b"\n")
+            line += _line_ends(chunk)
             yield chunk
     except EOFError:
         raise UsageError(
@@ -103,3 +103,13 @@ def _plain(file: BinaryIO, name: str) -> Iterator[bytes]:
         ) from error
     except OSError as error:
         raise UsageError(f"{name} can't be read beyond line {line}: {error.strerror}.") from error
+
+
+def _line_ends(data: bytes) -> int:
+    """How many there are. `bytes.count` looks at every byte, `find` at many at a time."""
+    found = 0
+    at = data.find(b"\n")
+    while at >= 0:
+        found += 1
+        at = data.find(b"\n", at + 1)
+    return found

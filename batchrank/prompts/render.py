@@ -7,8 +7,8 @@ from copy import copy
 from dataclasses import dataclass
 
 from batchrank.calls import ChatPrompt, LikelihoodPrompt, Prompt, RerankPrompt
-from batchrank.prompts.neutral import neutral
-from batchrank.prompts.tokens import TokenCounter
+from batchrank.prompts.neutral import is_harmless, neutral
+from batchrank.prompts.tokens import TokenCounter, odd_bytes
 from batchrank.values import Document, Request, Window
 
 MAX_QUERY_TOKENS = 200
@@ -35,11 +35,8 @@ class QueryTexts:
     def __init__(self, request: Request, depth: int, cut: Cut) -> None:
         query = neutral(request.query.text).replace("\n", " ")
         self.query = cut.counter.cut(query, MAX_QUERY_TOKENS)
-        longest = cut.max_doc_tokens * _LONGEST_LOOK
         self._shown = {
-            document.docid: cut.counter.cut(
-                neutral(document_text(document)[:longest]), cut.max_doc_tokens
-            )
+            document.docid: _shown(document_text(document), cut)
             for document in request.candidates[:depth]
         }
 
@@ -54,6 +51,14 @@ class QueryTexts:
     def shown(self, window: Window) -> list[str]:
         """The texts of a window's documents in the order of the prompt."""
         return [self._shown[docid] for docid in window.shown]
+
+
+def _shown(text: str, cut: Cut) -> str:
+    text = text[: cut.max_doc_tokens * _LONGEST_LOOK]
+    odd = odd_bytes(text)  # one look at every byte, for both
+    if is_harmless(odd):
+        return cut.counter.cut(text, cut.max_doc_tokens, odd)
+    return cut.counter.cut(neutral(text), cut.max_doc_tokens)
 
 
 def text_of(prompt: Prompt) -> str:

@@ -129,14 +129,20 @@ def rendered(template: jinja2.Template, values: Mapping[str, object], shown: int
     most = _ROOM + _FOLD * shown
     text = ""
     try:
-        pieces = template.generate({**values, _STEPS: iter(range(_MOST))})
+        # `Template.generate` is the same with a step more for each of many pieces.
+        pieces = template.root_render_func(
+            template.new_context({**values, _STEPS: iter(range(_MOST))})
+        )
         while some := list(islice(pieces, _PIECES)):
             text += "".join(some)
             if len(text) > most:
                 raise TextError(f"the prompt has more than {most:,} characters", None)
         return text
-    except _BROKEN as error:
-        raise TextError(_said(error), _line(error)) from error
+    except _BROKEN:
+        try:
+            _ENVIRONMENT.handle_exception()  # raises it again, with the lines of the text
+        except _BROKEN as error:
+            raise TextError(_said(error), _line(error)) from error
 
 
 def _check_names(tree: nodes.Template, offered: Sequence[str]) -> None:

@@ -32,13 +32,16 @@ class TokenCounter:
         """Tokens of `text`, rounded up."""
         return -int(-estimate(text) * self.ratio // 1)
 
-    def cut(self, text: str, tokens: int) -> str:
+    def cut(self, text: str, tokens: int, odd: bytes | None = None) -> str:
         """The longest beginning of `text` of about `tokens`, ended at a blank if one is near.
 
-        Works in linear time by bytes, so that one word of a megabyte is cut like any other text.
+        `odd` are its `odd_bytes`, where they are known. Works in linear time by bytes, so that one
+        word of a megabyte is cut like any other text.
         """
         limit = tokens / self.ratio
         if len(text) * _MOST_TOKENS_A_CHARACTER <= limit:
+            return text
+        if odd is not None and text.isascii() and _tokens(len(text), odd) <= limit:
             return text
         text = text[: int(limit * _LONGEST_TOKEN) + 1]
         total = estimate(text)
@@ -58,11 +61,19 @@ class TokenCounter:
 def estimate(text: str) -> float:
     """Tokens of `text` for a typical multilingual vocabulary, before a model's own ratio."""
     data = text.encode("utf-8", "replace")
-    size = len(data)
-    letters = size - len(data.translate(None, _LETTERS))
-    high = 0 if text.isascii() else size - len(data.translate(None, _HIGH))
+    return _tokens(len(data), data.translate(None, _LETTERS))
+
+
+def odd_bytes(text: str) -> bytes:
+    """All of a text, in UTF-8, but Latin letters and blanks: what makes it dear, or does harm."""
+    return text.encode("utf-8", "replace").translate(None, _LETTERS)
+
+
+def _tokens(size: int, odd: bytes) -> float:
+    """The estimate for `size` bytes, `odd` among them."""
+    others = len(odd.translate(None, _HIGH))
     return (
-        letters / _LETTERS_A_TOKEN
-        + high / _HIGH_BYTES_A_TOKEN
-        + (size - letters - high) / _OTHERS_A_TOKEN
+        (size - len(odd)) / _LETTERS_A_TOKEN
+        + (len(odd) - others) / _HIGH_BYTES_A_TOKEN
+        + others / _OTHERS_A_TOKEN
     )

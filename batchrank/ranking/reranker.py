@@ -93,7 +93,7 @@ class Reranker:
     async def _ask(
         self, request: Request, sequence: int, lineage: Lineage | None, sent: Callable[[], None]
     ) -> RankedQuery:
-        docids = tuple(d.docid for d in request.candidates[: self._depth])
+        docids = request.docids[: self._depth]
         strategy = building_on(lineage, self._strategy, self._merging, docids)
         texts = QueryTexts(request, self._depth, self._cut)
         asked: list[Asked] = []
@@ -108,7 +108,7 @@ class Reranker:
 
         ranking = await drive(strategy(docids), ask)
         place = {docid: position for position, docid in enumerate(docids)}
-        order = tuple(place[docid] for docid in ranking)
+        order = tuple([place[docid] for docid in ranking])
         ranked = _ranked(request, asked)
         if self._selection.arranges and ranked.status is not QueryStatus.FAILED:
             order = await asyncio.to_thread(self._selection.arranged, order, request.candidates)
@@ -153,7 +153,7 @@ def unranked(request: Request) -> RankedQuery:
         qid=request.query.qid,
         query=request.query.text,
         docids=request.docids,
-        scores=tuple(document.score for document in request.candidates),
+        scores=tuple([document.score for document in request.candidates]),
         order=tuple(range(len(request.candidates))),
         status=QueryStatus.UNRANKED,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
@@ -29,6 +29,21 @@ class Lane(Protocol):
 
 
 L = TypeVar("L", bound=Lane)
+
+
+class _Slot(Generic[L]):
+    """Held while its context lasts, which is its lane."""
+
+    def __init__(self, acquire: Callable[[], Awaitable[L]], release: Callable[[L], None]) -> None:
+        self._acquire = acquire
+        self._release = release
+
+    async def __aenter__(self) -> L:
+        self._lane = await self._acquire()
+        return self._lane
+
+    async def __aexit__(self, *_: object) -> None:
+        self._release(self._lane)
 
 
 class Slots(Generic[L]):
@@ -56,17 +71,12 @@ class Slots(Generic[L]):
         """How many are."""
         return sum(lane.in_flight for lane in self._lanes)
 
-    @asynccontextmanager
-    async def slot(self, priority: Priority, avoid: L | None = None) -> AsyncIterator[L]:
+    def slot(self, priority: Priority, avoid: L | None = None) -> _Slot[L]:
         """Hold one slot, not in the lane to `avoid` while another takes calls.
 
         Raises what `stop` was called with where that was before one was free.
         """
-        lane = await self._acquire(priority, avoid)
-        try:
-            yield lane
-        finally:
-            self._release(lane)
+        return _Slot(partial(self._acquire, priority, avoid), self._release)
 
     def has_other(self, lane: L) -> bool:
         """Whether a lane beside this one takes calls."""

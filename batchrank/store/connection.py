@@ -69,7 +69,7 @@ async def connect(path: Path, *, create: bool) -> aiosqlite.Connection:
         was_killed = await asyncio.to_thread(_prepare, path, create)
         if not create and await asyncio.to_thread(_is_on_read_only_disk, path):
             return await _connect_read_only(path, was_killed=was_killed)
-        connection = await aiosqlite.connect(path, isolation_level=None, timeout=10)
+        connection = await aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=10)
     try:
         with store_errors(path):
             await _set_up(connection, path)

@@ -45,25 +45,27 @@ class Database:
         with store_errors(self.path):
             await self._connection.close()
 
-    async def write_rows(self, sql: str, rows: list[tuple[object, ...]]) -> None:
-        """Run a statement with each of `rows`, durably."""
-        await self._writes.submit((sql, rows))
+    async def write_rows(
+        self, sql: str, rows: list[tuple[object, ...]], *, patient: bool = False
+    ) -> None:
+        """Run a statement with each of `rows`, durably; see `Batcher.submit`."""
+        await self._writes.submit((sql, rows), patient=patient)
 
-    async def write(self, sql: str, parameters: tuple[object, ...]) -> None:
-        """Run a statement, durably."""
-        await self.write_rows(sql, [parameters])
+    async def write(
+        self, sql: str, parameters: tuple[object, ...], *, patient: bool = False
+    ) -> None:
+        """Run a statement, durably; see `Batcher.submit`."""
+        await self.write_rows(sql, [parameters], patient=patient)
 
     async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
         with store_errors(self.path):
-            await self._connection.execute("BEGIN IMMEDIATE")
             try:
                 for sql, group in groupby(writes, key=itemgetter(0)):
                     rows = [row for _, rows in group for row in rows]
                     await self._connection.executemany(sql, rows)
-                await self._connection.execute("COMMIT")
+                await self._connection.commit()
             except BaseException:
-                if self._connection.in_transaction:
-                    await self._connection.execute("ROLLBACK")
+                await self._connection.rollback()
                 raise
         return [None] * len(writes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -87,6 +86,7 @@ class Store(Database):
                 round(answer.seconds, 4),
                 pack_scored(answer.scored),
             ),
+            patient=True,
         )
         return number
 
@@ -246,11 +246,12 @@ class Store(Database):
             "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(key, job, short_hash(ranked.qid), retry, ranked.status),
-                *astuple(ranked.tally),
+                *ranked.tally.counts,
                 pack(ranked),
                 self._run,
                 ranked.lineage.run if ranked.lineage else 0,
             ),
+            patient=True,
         )
 
     async def seen_qids(self, run: int, qids: Iterable[int]) -> dict[int, Line]:

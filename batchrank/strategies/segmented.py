@@ -54,8 +54,8 @@ def segmented(
                     places[place].append(docid)
             for docids in places:
                 docids.sort(key=rank.__getitem__)
-            pool = tuple(docid for docids in places[:m] for docid in docids)
-            losers = tuple(docid for docids in places[m:] for docid in docids) + losers
+            pool = tuple([docid for docids in places[:m] for docid in docids])
+            losers = tuple([docid for docids in places[m:] for docid in docids]) + losers
         if len(pool) > 1:
             shown = _by(rank, pool)
             windows = [Window(pool, order(shown), min(len(pool), top)) for order in merge_orders]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchrank.prompts.neutral import neutral
+from batchrank.prompts.neutral import is_harmless, neutral
+from batchrank.prompts.tokens import odd_bytes
 
 CHAT_TOKENS = (
     "<|im_start|>",
@@ -127,3 +128,11 @@ def test_a_megabyte_of_openings_takes_no_time_to_speak_of() -> None:
         text = piece * 200_000
 
         assert len(neutral(text)) <= 2 * len(text)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_what_is_seen_to_be_harmless_is_not_changed(text: str) -> None:
+    if is_harmless(odd_bytes(text)):
+        assert neutral(text) == text
+    assert is_harmless(odd_bytes("Plain words, 3 numbers (and 4)!"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from batchrank.prompts.tokens import TokenCounter, estimate
+from batchrank.prompts.tokens import TokenCounter, estimate, odd_bytes
 
 RATIOS = st.sampled_from((0.5, 0.87, 1.0, 1.31, 3.0))
 TEXTS = st.text(max_size=400) | st.text("ab ,.9\n苹果🍎я", max_size=400)
@@ -21,6 +21,7 @@ def test_a_cut_is_a_prefix_within_its_limit(text: str, tokens: int, ratio: float
     cut = counter.cut(text, tokens)
 
     assert text.startswith(cut)
+    assert cut == counter.cut(text, tokens, odd_bytes(text))
     assert counter.count(cut) <= tokens
     if counter.count(text) <= tokens:
         assert cut == text
