@@ -20,7 +20,14 @@ _BETWEEN = " · "
 _WIDE = 120
 _BAR, _SHORT_BAR = 30, 10
 _SHARE = len(" 100% ")
-_LEVELS = {"warning": logging.WARNING, "stopped": logging.WARNING, "rejected": logging.ERROR}
+_LEVELS = {
+    "warning": logging.WARNING,
+    "stopped": logging.WARNING,
+    "not begun": logging.WARNING,
+    "failed": logging.ERROR,
+    "rejected": logging.ERROR,
+}
+"""By how a sentence begins, perhaps behind the name of a step."""
 _log = logging.getLogger(__name__)
 
 
@@ -63,7 +70,8 @@ class Talk:
         """Print one sentence; how it begins says how grave it is, to people and in the log."""
         if self._logged:
             said = text.strip()
-            _log.log(_LEVELS.get(said.partition(":")[0], logging.INFO), "%s", said)
+            grave = (_LEVELS.get(part, logging.INFO) for part in said.split(": ", 2)[:2])
+            _log.log(max(grave), "%s", said)
             return
         with suppress(OSError):  # a terminal that is gone is no reason to lose a night
             self._console.print(f"batchrank: {escape(printable(text))}", soft_wrap=True)

@@ -34,29 +34,33 @@ async def profile_of_last(store: Store, spec: JobSpec, templates: Templates) -> 
 async def told_of_other(store: Store, source: str, job: Job, *, asked: bool = True) -> str | None:
     """That the store holds rankings of this input by another job than `job`, which is new to it.
 
+    Of any input where `job` is incremental, as it would build on them were they its own.
     Where the server was not `asked`, what it discloses is not known: then it is told of a job that
     is another one whatever the server is, and of one that may be.
     """
     if asked and await store.select("SELECT 1 FROM jobs WHERE key = ?", (job.key,)):
         return None
     rows = await store.select(
-        "SELECT settings, (SELECT count(*) FROM rankings WHERE rankings.job = jobs.id) FROM runs "
-        "JOIN jobs ON jobs.id = runs.job WHERE input = ? ORDER BY runs.id DESC LIMIT 1",
-        (displayable(source),),
+        "SELECT settings, (SELECT count(*) FROM rankings WHERE rankings.job = jobs.id), input = ?1 "
+        "FROM runs JOIN jobs ON jobs.id = runs.job WHERE input = ?1 OR ?2 "
+        "ORDER BY input = ?1 DESC, runs.id DESC LIMIT 1",
+        (displayable(source), job.spec.incremental),
     )
     if not rows or not rows[0][1]:
         return None
-    ((settings, count),) = rows
+    ((settings, count, is_this),) = rows
     there, here = orjson.loads(settings), orjson.loads(orjson.dumps(job.settings))
     names = sorted(name for name in there.keys() | here.keys() if there.get(name) != here.get(name))
     if not asked:
         given = {"model"} if job.spec.servers[0].model else frozenset[str]()
         names = [name for name in names if name not in OF_THE_SERVER - given]
-    held = f"this store holds {counted(count, 'ranking')} of this input by {there['model']}"
+    of = "this input" if is_this else "another input"
+    held = f"this store holds {counted(count, 'ranking')} of {of} by {there['model']}"
     if not names:
         return (
             f"{held}; it does not know the server that is meant: with another model there this is "
             "another job, which asks for all of it"
         )
     differ = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-    return f"{held}; this is another job (it differs in {differ}), which asks for all of it"
+    so = "asks for all of it" if is_this else "builds on none of them"
+    return f"{held}; this is another job (it differs in {differ}), which {so}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 _STREAK = 4
 """Failures without a success in between; four in a row happen by chance at 2% once in millions."""
-_SHARE = 0.15
-"""Of calls that are turned away as too many, beyond which a server needs a rest."""
+_SHARE = 0.25
+"""Of calls that are turned away as too many, beyond which a server needs a rest: where it is 5% at
+random this is met once in 25,000 calls, where it is half within 11."""
 _SMOOTHING = 1 / 16
 
 

@@ -98,3 +98,19 @@ def test_it_warns_of_another_job_s_rankings_as_a_run_does(
         assert done.code == 0, done.err
         is_another = told is not None and told.startswith("this is")
         assert ("this store holds 3 rankings" in done.err) == is_another
+
+
+def test_it_warns_that_an_incremental_job_builds_on_none_of_another_s_rankings(
+    shell: Shell, source: Path, tmp_path: Path
+) -> None:
+    assert shell.run(source).code == 0
+    tonight = tmp_path / "tonight.jsonl"
+    tonight.write_bytes(source.read_bytes())
+    told = "warning: this store holds 3 rankings of another input by judge; this is another job"
+    assert told not in shell.run(tonight, "--depth", "5", "--dry-run").err
+    for dry in (("--dry-run",), ()):
+        seen = shell.run(tonight, "--incremental", *dry)
+        assert seen.code == 0, seen.err
+        assert told in seen.err
+        assert "which builds on none of them" in seen.err
+    assert told not in shell.run(source, "--incremental").err, "the job is known by now"

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.errors import StoppedError, UsageError
-from batchrank.serving.breaker import Breaker
 from batchrank.serving.quiethours import Curfew
 from batchrank.serving.sharing import give_way, keep_quiet_hours
 from batchrank.spec.quiethours import QuietHours, parse_quiet_hours
@@ -235,20 +234,3 @@ async def test_a_server_without_priorities_is_asked_without() -> None:
         await backend.close()
     assert [body.get("priority") for body in server.bodies("/v1/chat/completions")] == [1, None]
     assert not backend.in_background
-
-
-def test_a_breaker_opens_on_failures_in_a_row_and_on_a_share_of_refusals() -> None:
-    breaker = Breaker()
-    for _ in range(20):
-        assert not breaker.failed(overloaded=False)
-        assert not breaker.failed(overloaded=False)
-        breaker.succeeded()
-    opened = [breaker.failed(overloaded=False) for _ in range(6)]
-    assert opened == [False, False, False, True, False, False]
-    breaker.close()
-    for _ in range(40):  # one in ten is turned away: that is borne
-        assert not breaker.failed(overloaded=True)
-        for _ in range(9):
-            breaker.succeeded()
-    assert any(breaker.failed(overloaded=True) for _ in range(4))
-    assert breaker.is_open

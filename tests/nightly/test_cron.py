@@ -84,13 +84,12 @@ def test_the_night_is_run(place: Path, command: str) -> None:
 
 @pytest.mark.parametrize(
     ("codes", "ends", "starts"),
-    # The last where it gives up; cron looks at no exit code.
     [
         ([1, 4, 0, 9], 0, 3),
         ([4, 75, 9], 75, 2),
         ([2, 9], 2, 1),
         ([3, 9], 3, 1),
-        ([4] * 241, 0, 240),
+        ([4] * 241, 4, 240),
     ],
 )
 def test_what_failed_is_started_again(
