@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
@@ -88,8 +87,8 @@ class Intake:
         """What is odd about the source as a whole."""
         self.left = 0
         """Queries that were read and are to be ranked, less those that the caller has begun."""
-        self.repeats: dict[str, Any] | None = None
-        """The summary of the run right before, where all lines are as they were in it."""
+        self.repeats: Run | None = None
+        """The run right before, where all lines are as they were in it."""
         self._source = source
         self._limit = limit
         self._store = store
@@ -158,7 +157,7 @@ class Intake:
         if earlier is not None:
             await earlier.flush()
             if repeats and await earlier.is_whole(self.lines):
-                self.repeats = earlier.summary
+                self.repeats = earlier.earlier
         self.is_read = True
         if self._limit is None:
             await finish_reading(self._store, self._run.id, self.lines)

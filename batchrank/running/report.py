@@ -19,8 +19,8 @@ class Report:
 
     `publishable` says that what is done may be published: the run is complete, or its time was up,
     and no gate was failed. `coverage` tells how much is done, where not all is; `changes` what is
-    new in the input since the last run, where it was read to its end both times. `failures` tell
-    why lines failed, `silences` what servers said in place of an answer.
+    new in the input since the last run that ended, where it was read to its end both times.
+    `failures` tell why lines failed, `silences` what servers said in place of an answer.
     """
 
     run: Run

@@ -164,10 +164,11 @@ class _Counts:
 
 async def _count(store: Store, run: Run, intake: Intake) -> _Counts:
     """What a run holds; of one that repeats the run before, as that one counted it."""
-    if (known := intake.repeats) is not None:
+    if (earlier := intake.repeats) is not None and (known := earlier.summary) is not None:
         queries = {QueryStatus(status): count for status, count in known["queries"].items()}
         totals = Totals(queries, Tally(**known["windows"]))
-        return _Counts(totals, Changes(0, 0), known["reduced"], known["incremental"])
+        same = Changes(earlier.id, earlier.input, changed=0, gone=0)
+        return _Counts(totals, same, known["reduced"], known["incremental"])
     return _Counts(
         totals=await store.totals(run.id),
         changes=await changes(store, run) if intake.is_read else None,
@@ -190,8 +191,9 @@ async def _write(ongoing: Ongoing, path: str, *, is_good: bool) -> list[str]:
         return state_of(path, form, spec.top_k)
 
     found = await asyncio.to_thread(state)
-    if intake.repeats is not None and found is not None and found == await last_output(store, run):
-        left_out: list[str] = intake.repeats["left_out"]
+    earlier = intake.repeats.summary if intake.repeats is not None else None
+    if earlier is not None and found is not None and found == await last_output(store, run):
+        left_out: list[str] = earlier["left_out"]
     else:
         how = Written(form, spec.top_k, texts, may_be_empty=not is_good)
         left_out = await write_results(store, run, path, how)

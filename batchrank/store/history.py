@@ -17,8 +17,12 @@ _CHUNK = 200
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """An input beside what it was in the last run that read all of it, in lines."""
+    """An input beside what it was in an earlier run of its job that read all of it, in lines."""
 
+    run: int
+    """The earlier run."""
+    input: str
+    """Of the earlier run: its name, as it was shown."""
     changed: int
     """Not there before, or not with this content."""
     gone: int
@@ -69,18 +73,20 @@ async def changes(store: Store, run: Run) -> Changes | None:
     """What is new in a run's input, by its raw lines, whatever became of them.
 
     Compared with the last run of an input of the same name, or with the last of any where there is
-    none: many have the date in it. None where no earlier run of the job read its input to the end,
-    or the last that did is not known by its lines any more.
+    none: many have the date in it. Only with one that read its input to the end and is over: what
+    was stopped is the same night, as far as it came, unless its deadline has passed since. None
+    where there is none, or an older version did not keep its lines.
     """
     rows = await store.select(
-        "SELECT id, lines = (SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
-        "WHERE job = ? AND shard IS ? AND id < ? AND lines IS NOT NULL "
+        "SELECT id, input FROM runs WHERE job = ? AND shard IS ? AND id < ? AND lines IS NOT NULL "
+        "AND (exit IN (0, 3) OR (deadline < ? AND deadline IS NOT ?)) "
+        "AND EXISTS (SELECT 1 FROM lines WHERE run = runs.id AND digest) "
         "ORDER BY input = ? DESC, id DESC LIMIT 1",
-        (run.job, run.shard, run.id, run.input),
+        (run.job, run.shard, run.id, run.started, run.deadline, run.input),
     )
-    if not rows or not rows[0][1]:
+    if not rows:
         return None
-    previous = rows[0][0]
+    ((previous, name),) = rows
     ((changed,),) = await store.select(
         "SELECT count(*) FROM (SELECT digest FROM lines WHERE run = ? "
         "EXCEPT SELECT digest FROM lines WHERE run = ?)",
@@ -91,7 +97,7 @@ async def changes(store: Store, run: Run) -> Changes | None:
         "EXCEPT SELECT qid FROM lines WHERE run = ?)",
         (previous, run.id),
     )
-    return Changes(changed, gone)
+    return Changes(previous, name, changed, gone)
 
 
 async def latest_rankings(

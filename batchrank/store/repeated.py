@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import orjson
 
 from batchrank.store.records import Line, Run
 from batchrank.store.store import Store
@@ -20,12 +17,11 @@ class Repeated:
     in one statement; looking each up by its key, and checking its qid, takes ten times as long.
     """
 
-    def __init__(self, store: Store, run: Run, earlier: int, summary: dict[str, Any]) -> None:
-        self.summary = summary
-        """The earlier run's."""
+    def __init__(self, store: Store, run: Run, earlier: Run) -> None:
+        self.earlier = earlier
+        """The run right before."""
         self._store = store
         self._run = run
-        self._earlier = earlier
         self._position = 0
         self._copied = 0
         self._ahead: list[tuple[Line, bool]] = []
@@ -37,16 +33,18 @@ class Repeated:
         Nor where an older version kept no digests of its lines.
         """
         rows = await store.select(
-            "SELECT id, exit, summary, "
-            "(SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
+            "SELECT id, (SELECT count(*) FROM lines WHERE run = runs.id AND digest) FROM runs "
             "WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1",
             (run.job, run.id),
         )
-        if not rows or rows[0][1] not in (0, 3):
+        if not rows:
             return None
-        summary = orjson.loads(rows[0][2])
-        ranked = sum(summary["queries"].values())
-        return cls(store, run, rows[0][0], summary) if ranked == rows[0][3] else None
+        ((number, lines),) = rows
+        earlier = await store.run(number)
+        if earlier.exit not in (0, 3) or earlier.summary is None:
+            return None
+        ranked = sum(earlier.summary["queries"].values())
+        return cls(store, run, earlier) if ranked == lines else None
 
     async def follow(self, found: Sequence[tuple[int, bytes]]) -> bool:
         """Whether the next lines are those of the earlier run, and none is to be ranked again.
@@ -70,7 +68,7 @@ class Repeated:
             "SELECT position, line, qid, ranking, weight, digest, EXISTS (SELECT 1 FROM rankings "
             "INDEXED BY rankings_retry WHERE key = ranking AND retry) FROM lines "
             "WHERE run = ? AND position >= ? ORDER BY position LIMIT ?",
-            (self._earlier, self._position + len(self._ahead), _CHUNK),
+            (self.earlier.id, self._position + len(self._ahead), _CHUNK),
         )
         self._ahead += [(Line(*row[:-1]), bool(row[-1])) for row in rows]
         return bool(rows)
@@ -82,7 +80,7 @@ class Repeated:
                 "INSERT INTO lines (run, position, line, qid, ranking, weight, digest) "
                 "SELECT ?, position, line, qid, ranking, weight, digest FROM lines "
                 "WHERE run = ? AND position >= ? AND position < ?",
-                [(self._run.id, self._earlier, self._copied, self._position)],
+                [(self._run.id, self.earlier.id, self._copied, self._position)],
             )
         self._copied = self._position
 
@@ -99,6 +97,6 @@ class Repeated:
     async def is_whole(self, lines: int) -> bool:
         """Whether the earlier run has no more than these `lines`."""
         rows = await self._store.select(
-            "SELECT 1 FROM lines WHERE run = ? AND position >= ? LIMIT 1", (self._earlier, lines)
+            "SELECT 1 FROM lines WHERE run = ? AND position >= ? LIMIT 1", (self.earlier.id, lines)
         )
         return not rows

@@ -30,7 +30,7 @@ from tests.cli.running import (
 )
 
 MINUTE = 60.0
-SAME = {"changed": 0, "gone": 0}
+SAME = (0, 0)
 """An input that is as it was."""
 MONOTONIC = "batchrank.running.pace.monotonic"
 
@@ -195,7 +195,7 @@ def test_optional_passes_are_dropped_where_time_runs_out_and_made_up_for_later(
         made_up = one_at_a_time(shell, source, *passes)
         assert made_up.code == 0
         # The other pass of each, and nothing else, is asked; the one that was there is not.
-        assert made_up.json["input_changes"] == SAME
+        assert changes_in(made_up) == SAME
         assert len(windows(server)) == asked + 3 * len(reduced)
         assert len(set(windows(server))) == len(windows(server))
     assert not any(row.get("reduced") for row in rows_of(tmp_path / "in.ranked.jsonl"))
@@ -219,6 +219,12 @@ def test_what_makes_no_sense_is_refused(
     assert found.code == 2
     assert said in found.err
     assert "Traceback" not in found.err
+
+
+def changes_in(found: Result) -> tuple[int, int] | None:
+    """What a run's summary tells of its input, in lines."""
+    told = found.json["input_changes"]
+    return told and (told["changed"], told["gone"])
 
 
 def qrels(path: Path, rows: list[Row], *, upside_down: bool) -> Path:
@@ -343,12 +349,12 @@ def test_what_is_new_in_an_input_is_told_by_its_lines_however_they_are_ranked(
             given = (*job.split(), *flags.split())
             found = shell.run(source, "--max-fallback", "1", "--json", *given)
             assert found.code == 0, found.err
-            return found.json["input_changes"]
+            return changes_in(found)
 
         assert told(rows, "") is None
         assert told(rows, again) == SAME
         moved = [rows[1], rows[0], {**rows[2], "weight": 7}, *rows[4:]]
-        assert told(moved, again) == {"changed": 1, "gone": 1}
+        assert told(moved, again) == (1, 1)
         assert told(moved, "") == SAME
         # Other settings are another job, which never saw this input.
         assert told(moved, "--depth 11") is None
@@ -356,18 +362,19 @@ def test_what_is_new_in_an_input_is_told_by_its_lines_however_they_are_ranked(
 
 
 def test_changed_and_missing_lines_are_told(shell: Shell, source: Path, rows: list[Row]) -> None:
-    assert "the input since the last run" not in shell.run(source).err
+    assert "the input since" not in shell.run(source).err
     changed = [{**rows[0], "weight": 7}, *rows[1:8], *requests(11, 12)[10:]]
     written(source, changed)
     found = shell.run(source)
     assert found.code == 0
-    assert "the input since the last run: 2 changed or new lines, 2 no longer there" in found.err
-    assert "the input since the last run" not in shell.run(source).err
+    assert "the input since run 1: 2 changed or new lines, 2 no longer there" in found.err
+    assert "the input since" not in shell.run(source).err
     # The next night's file has another name, and is compared all the same.
     tomorrow = written(source.with_name("log-2026-12-01.jsonl"), [*changed[:-1], rows[-1]])
     found = shell.run(tomorrow)
-    assert "the input since the last run: 1 changed or new lines, 1 no longer there" in found.err
-    assert "the input since the last run" not in shell.run(source).err
+    said = f"the input since run 3 ({source}): 1 changed or new lines, 1 no longer there"
+    assert said in found.err
+    assert "the input since" not in shell.run(source).err
 
 
 @pytest.mark.parametrize(("malformed", "publishable"), [(0.0, True), (1.0, False)])

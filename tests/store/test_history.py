@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from batchrank.keys import short_hash
 from batchrank.store.history import (
     Changes,
@@ -65,24 +67,65 @@ async def test_changed_new_and_missing_lines_are_told_apart(store: Store) -> Non
     first = await begin(store)
     await read(store, first, same="1", changed="2", gone="3")
     assert await changes(store, first) is None
+    await store.end_run(first.id, 0, {})
     second = await begin(store)
     await read(store, second, same="1", changed="2b", new="4")
-    assert await changes(store, second) == Changes(changed=2, gone=1)
+    assert await changes(store, second) == Changes(first.id, "in", changed=2, gone=1)
+
+
+@pytest.mark.parametrize("stopped", [1, 4, 75, None])
+async def test_an_input_is_compared_with_the_last_run_that_ended(
+    store: Store, stopped: int | None
+) -> None:
+    async def stop(run: Run, **contents: str) -> None:
+        await read(store, run, **contents)
+        if stopped is not None:
+            await store.end_run(run.id, stopped, {})
+
+    await stop(await begin(store), a="1", b="2")
+    # What goes on from a first run that was stopped has no night before it.
+    first = await begin(store)
+    await read(store, first, a="1", b="2")
+    assert await changes(store, first) is None
+    await store.end_run(first.id, 3, {})
+    # However often the next night is stopped, it is new beside the one before.
+    for _ in range(2):
+        await stop(await begin(store), a="1", c="3")
+    run = await begin(store)
+    await read(store, run, a="1", c="3")
+    assert await changes(store, run) == Changes(first.id, "in", changed=1, gone=1)
+
+
+async def test_a_night_whose_deadline_has_passed_is_over(store: Store) -> None:
+    late = await begin(store, deadline=100.0)
+    await read(store, late, a="1")
+    await store.end_run(late.id, 75, {})
+    same_night = await begin(store, deadline=100.0)
+    await read(store, same_night, a="1")
+    await store.end_run(same_night.id, 75, {})
+    assert await changes(store, same_night) is None
+    next_night = await begin(store, deadline=200.0)
+    await read(store, next_night, a="2")
+    assert await changes(store, next_night) == Changes(same_night.id, "in", changed=1, gone=0)
 
 
 async def test_what_became_of_a_line_is_no_change_of_it(store: Store) -> None:
-    await read(store, await begin(store), a="1", b="2")
+    first = await begin(store)
+    await read(store, first, a="1", b="2")
+    await store.end_run(first.id, 0, {})
     again = await begin(store)
     await read(store, again, made="in another way", b="2", a="1")
-    assert await changes(store, again) == Changes(changed=0, gone=0)
+    assert await changes(store, again) == Changes(first.id, "in", changed=0, gone=0)
 
 
 async def test_nothing_is_told_where_the_earlier_lines_are_not_known(store: Store) -> None:
     older, gone = await begin(store), await begin(store)
     await store.add_lines(older.id, [Line(0, 1, 7, b"of an older version")])
     await finish_reading(store, older.id, 1)
+    await store.end_run(older.id, 0, {})
     await read(store, gone, a="1")
     assert await changes(store, gone) is None
+    await store.end_run(gone.id, 0, {})
     await store.write_rows("DELETE FROM lines WHERE run = ?", [(gone.id,)])
     run = await begin(store)
     await read(store, run, a="1")

@@ -29,8 +29,9 @@ def summary_lines(report: Report) -> list[str]:
             f"{counted(progress.known, 'query', 'queries')}, no call"
         )
     if (changes := report.changes) and (changes.changed or changes.gone):
+        name = f" ({printable(changes.input)})" if changes.input != report.run.input else ""
         lines.append(
-            f"  the input since the last run: {changes.changed:,} changed or new lines, "
+            f"  the input since run {changes.run}{name}: {changes.changed:,} changed or new lines, "
             f"{changes.gone:,} no longer there"
         )
     lines += way_lines(report.summary())
