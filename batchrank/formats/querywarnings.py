@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from batchrank.formats.wording import counted, shown
 
@@ -17,11 +17,14 @@ class QueryWarnings:
 
     def add(self, sentences: Iterable[str], qid: str) -> None:
         """Note what is odd about a query."""
+        self.add_counted(sentences, 1, [qid])
+
+    def add_counted(self, sentences: Iterable[str], count: int, first: Sequence[str]) -> None:
+        """Note what is odd about `count` queries, of which the `first` few are known by qid."""
         for sentence in sentences:
-            count, named = self._found.get(sentence, (0, []))
-            if count < _NAMED:
-                named.append(qid)
-            self._found[sentence] = count + 1, named
+            so_far, named = self._found.get(sentence, (0, []))
+            named += first[: _NAMED - len(named)]
+            self._found[sentence] = so_far + count, named
 
     def lines(self) -> list[str]:
         """A line for each sentence: `2 queries ('q1', 'q7'): scores rise …`."""

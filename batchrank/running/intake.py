@@ -10,7 +10,7 @@ from pathlib import Path
 from batchrank.errors import LineError
 from batchrank.formats.lines import RawLine
 from batchrank.formats.querywarnings import QueryWarnings
-from batchrank.formats.requests import parse_request, repeated_qid, salvage
+from batchrank.formats.requests import ParsedLine, parse_request, repeated_qid, salvage
 from batchrank.formats.sources.source import Source, is_plain, read_queries
 from batchrank.keys import generation, line_digest, ranking_key, short_digest, short_hash
 from batchrank.ranking.job import Job
@@ -33,7 +33,7 @@ class NewQuery:
     """A query whose ranking is not in the store, and the keys to keep it under.
 
     `reduced_key` is for a ranking without the optional passes. `canary` queries are judged and come
-    before all others. `lineage` is there in an incremental job.
+    before all others. `lineage` is there in an incremental job. `odd` says what is about the line.
     """
 
     key: bytes
@@ -41,6 +41,7 @@ class NewQuery:
     request: Request
     canary: bool = False
     lineage: Lineage | None = None
+    odd: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class _Fresh:
     line: Line
     data: bytes
     digest: bytes
-    request: Request
+    parsed: ParsedLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Intake:
         """The new queries, block by block; raises UsageError as `read_queries`, DiskError."""
         if not self._order.by_urgency:
             async for block in self._registered():
-                new = [self._new(fresh.digest, fresh.request) for fresh in block]
+                new = [self._new(fresh.digest, fresh.parsed) for fresh in block]
                 yield await self._with_lineage(new)
             return
         waiting = WaitingLines(self._store)
@@ -178,13 +179,14 @@ class Intake:
         found = []
         for line in lines:
             data = spool.get(line.offset, line.length)
-            request = parse_request(data).request
-            found.append(self._new(line_digest(data), request, line.turn == Turn.CANARY))
+            parsed = self._looked_at(parse_request(data))
+            found.append(self._new(line_digest(data), parsed, line.turn == Turn.CANARY))
         return found
 
-    def _new(self, digest: bytes, request: Request, canary: bool = False) -> NewQuery:
+    def _new(self, digest: bytes, parsed: ParsedLine, canary: bool = False) -> NewQuery:
         reduced = ranking_key(self._reduced, digest) if self._reduced else None
-        return NewQuery(ranking_key(self._key, digest), reduced, request, canary)
+        key = ranking_key(self._key, digest)
+        return NewQuery(key, reduced, parsed.request, canary, odd=parsed.warnings)
 
     async def _with_lineage(self, block: list[NewQuery]) -> list[NewQuery]:
         """The same, with what each can build on where the job is incremental."""
@@ -256,32 +258,35 @@ class Intake:
         )
         return list(fresh.values()), lines
 
-    def _parse(self, raw: RawLine, known: Known | None) -> Known | Request | LineError:
+    def _parse(self, raw: RawLine, known: Known | None) -> Known | ParsedLine | LineError:
         if known is not None and not known.retry:
             return known
         try:
-            parsed = parse_request(raw.data)
+            parsed = self._looked_at(parse_request(raw.data))
         except LineError as error:
             return error
-        candidates, qid = parsed.request.candidates, parsed.request.query.qid
-        self.query_warnings.add(parsed.warnings, qid)
-        self.query_warnings.add(self._selection.warnings(candidates, self._job.spec.deepest), qid)
-        self.unknown_keys.look(candidates)
-        return parsed.request
+        self.query_warnings.add(parsed.warnings, parsed.request.query.qid)
+        self.unknown_keys.look(parsed.request.candidates)
+        return parsed
+
+    def _looked_at(self, parsed: ParsedLine) -> ParsedLine:
+        """The same, with what is odd about it for the job's selection."""
+        more = self._selection.warnings(parsed.request.candidates, self._job.spec.deepest)
+        return replace(parsed, warnings=(*parsed.warnings, *more)) if more else parsed
 
 
-def _claimed_qid(item: Known | Request | LineError) -> int:
+def _claimed_qid(item: Known | ParsedLine | LineError) -> int:
     """The hash of the qid that a line holds against later ones; a failed line holds none."""
     if isinstance(item, Known):
         return item.qid
-    return short_hash(item.query.qid) if isinstance(item, Request) else 0
+    return short_hash(item.request.query.qid) if isinstance(item, ParsedLine) else 0
 
 
-def _weight(raw: RawLine, item: Known | Request | LineError) -> float:
+def _weight(raw: RawLine, item: Known | ParsedLine | LineError) -> float:
     if isinstance(item, Known):
         # What is known is not parsed, but for this.
         return parse_request(raw.data).request.weight if b'"weight"' in raw.data else 1.0
-    return item.weight if isinstance(item, Request) else 1.0
+    return item.request.weight if isinstance(item, ParsedLine) else 1.0
 
 
 def _repeated(raw: RawLine, holder: Line) -> RankedQuery:

@@ -180,7 +180,7 @@ class OpenQueries:
             else:
                 ranked = await self._in_time(new, rerankers.full, sequence)
             retry = ranked.status is QueryStatus.FAILED or ranked.tally.error > 0
-            await store.add_ranking(key, job, ranked, retry=retry)
+            await store.add_ranking(key, job, ranked, retry=retry, odd=new.odd)
             if key != new.key:
                 await show_instead(store, run.id, short_hash(ranked.qid), new.key, key)
         except BatchrankError as error:

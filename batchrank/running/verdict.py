@@ -26,6 +26,7 @@ from batchrank.store.queries import (
     count_of_incremental,
     count_of_other_jobs,
     coverage,
+    known_oddities,
     queries_of,
 )
 from batchrank.store.records import Run, Totals
@@ -64,7 +65,8 @@ async def _told(ongoing: Ongoing) -> Report:
     store, run, intake = ongoing.store, ongoing.run, ongoing.intake
     counts = await _count(store, run, intake)
     totals = counts.totals
-    warnings = [*intake.notes, *intake.query_warnings.lines(), *intake.unknown_keys.warnings()]
+    warnings = [*intake.notes, *await _odd_lines(store, run, intake)]
+    warnings += intake.unknown_keys.warnings()
     return Report(
         run=run,
         exit_code=0,
@@ -83,6 +85,15 @@ async def _told(ongoing: Ongoing) -> Report:
         reduced=counts.reduced,
         incremental=counts.incremental,
     )
+
+
+async def _odd_lines(store: Store, run: Run, intake: Intake) -> list[str]:
+    """What is odd about queries of the input, those that are ranked already included."""
+    repeated = intake.repeats.summary if intake.repeats is not None else None
+    if repeated is None or repeated["warnings"]:
+        for sentences, count, first in await known_oddities(store, run):
+            intake.query_warnings.add_counted(sentences, count, first)
+    return intake.query_warnings.lines()
 
 
 async def _judge(ongoing: Ongoing, report: Report) -> Report:

@@ -68,6 +68,28 @@ async def count_of_incremental(store: Store, run: int) -> int:
     return int(count)
 
 
+async def known_oddities(store: Store, run: Run) -> list[tuple[list[str], int, list[str]]]:
+    """What was odd about the lines of a run that an earlier one ranked, so that it read none.
+
+    Each has sentences that go together, how many lines there are, and the qids of the first few.
+    """
+    odd = (
+        "FROM lines JOIN rankings INDEXED BY rankings_odd ON key = ranking "
+        "WHERE run = ? AND odd <> '' AND made_by <> run AND NOT retry"
+    )
+    found = []
+    for told, count in await store.select(
+        f"SELECT odd, count(*) {odd} GROUP BY odd ORDER BY min(position)",
+        (run.id,),
+    ):
+        rows = await store.select(
+            f"SELECT packed {odd} AND odd = ? ORDER BY position LIMIT 3",
+            (run.id, told),
+        )
+        found.append((told.split("\n"), count, [unpack(row[0]).qid for row in rows]))
+    return found
+
+
 async def find_query(store: Store, run: int, qid: str) -> list[tuple[int, RankedQuery]]:
     """The lines of a run with this qid, as (input line, ranked query)."""
     rows = await store.select(

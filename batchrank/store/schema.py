@@ -118,6 +118,11 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX rankings_query ON rankings (job, qid, made_by);
     CREATE INDEX rankings_retry ON rankings (key) WHERE retry;
     """,
+    """
+    -- What is odd about the query's line, a sentence a line.
+    ALTER TABLE rankings ADD COLUMN odd TEXT NOT NULL DEFAULT '';
+    CREATE INDEX rankings_odd ON rankings (key) WHERE odd <> '';
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -240,16 +240,19 @@ class Store(Database):
         )
         return {key: Known(qid, bool(retry), bool(fell)) for key, qid, retry, fell in rows}
 
-    async def add_ranking(self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool) -> None:
-        """Commit a query's outcome."""
+    async def add_ranking(
+        self, key: bytes, job: int, ranked: RankedQuery, *, retry: bool, odd: Sequence[str] = ()
+    ) -> None:
+        """Commit a query's outcome, and the sentences on what is `odd` about its line."""
         await self.write(
-            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(key, job, short_hash(ranked.qid), retry, ranked.status),
                 *ranked.tally.counts,
                 pack(ranked),
                 self._run,
                 ranked.lineage.run if ranked.lineage else 0,
+                "\n".join(odd),
             ),
             patient=True,
         )
