@@ -80,6 +80,43 @@ async def test_llama_cpp_is_started_again(smollm2: Path, tmp_path: Path) -> None
     assert not processes(str(model))
 
 
+async def test_one_that_hangs_is_ended_and_started_again(
+    smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchrank.backends.embedded.transport.HUNG_SECONDS", 0.5)
+    model = tmp_path / "own.gguf"
+    model.symlink_to(smollm2)
+    async with loaded(model) as transport:
+        before = await post(transport)
+        hung = processes("llama_program", str(model))
+        for process in hung:
+            os.kill(process, signal.SIGSTOP)
+        calls = [transport.post("/v1/chat/completions", BODY, 0.5) for _ in range(3)]
+        late = await asyncio.gather(*calls, return_exceptions=True)
+        for error in late:
+            assert isinstance(error, UnavailableError)
+            assert error.timed_out
+            assert "llama.cpp has ended: it hung, and gave no answer within 0.5 s" in str(error)
+        after, _ = await eventually(transport)
+        assert orjson.loads(after)["choices"] == orjson.loads(before)["choices"]
+        assert hung.isdisjoint(processes("llama_program", str(model)))
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_was_hardly_waited_for_does_not_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    log = vllm(tmp_path / "vllm", ROWS)
+    monkeypatch.setenv("PATH", str(log.parent / "bin"), prepend=os.pathsep)
+    async with loaded(model_folder(tmp_path / "Small-Instruct")) as transport:
+        before = processes("judge_server", f"{tmp_path}/")
+        with pytest.raises(UnavailableError) as late:
+            await transport.exchange(method, "/v1/chat/completions", BODY, 0.0001)
+        assert late.value.timed_out
+        assert await post(transport)
+        assert processes("judge_server", f"{tmp_path}/") == before
+
+
 async def test_what_can_not_be_loaded_again_is_given_up(smollm2: Path, tmp_path: Path) -> None:
     model = tmp_path / "own.gguf"
     model.symlink_to(smollm2)

@@ -31,6 +31,7 @@ class EmbeddedServer:
         self._process: asyncio.subprocess.Process | None = None
         self._log: IO[bytes] | None = None
         self._name = ""
+        self._why: str | None = None
 
     async def start(self, model_path: Path, load: Load) -> str:
         """Load the model and return the server's base URL once it answers.
@@ -39,7 +40,7 @@ class EmbeddedServer:
         it can't be loaded. A start that is interrupted leaves no process behind.
         """
         runtime = await asyncio.to_thread(runtime_of, model_path, load)
-        self._name = runtime.name
+        self._name, self._why = runtime.name, None
         self._log = await asyncio.to_thread(tempfile.TemporaryFile)
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -64,11 +65,19 @@ class EmbeddedServer:
         return address
 
     async def ended(self) -> str:
-        """Wait until a server that was started ends by itself; how that came."""
+        """Wait until a server that was started ends, by itself or by `end`; how that came."""
         assert self._process is not None
         assert self._log is not None
         code = await self._process.wait()
-        return f"{self._name} has ended: {await asyncio.to_thread(_reason, self._log, code)}"
+        why = self._why or await asyncio.to_thread(_reason, self._log, code)
+        return f"{self._name} has ended: {why}"
+
+    def end(self, why: str) -> None:
+        """End the process of a server that was started, which `ended` then tells."""
+        assert self._process is not None
+        self._why = why
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
         """End the server at once, whatever it is doing; without one, do nothing."""

@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 PAUSES = (1.0, 5.0, 30.0)
 """Seconds before a model that ended is loaded again: memory is given back late, and what asks in
 the meantime hears why. More often than that it is not tried without an answer in between."""
+HUNG_SECONDS = 10.0
+"""A call that had less, as what is left of another limit may be, can't tell that a model hangs."""
 _DYING_SECONDS = 1.0
 """By how much a process may outlive its connections."""
 
@@ -75,6 +77,7 @@ async def _built_in_model(say: Callable[[str], None]) -> Path:
 class EmbeddedTransport(Transport):
     """A `Transport` to a model that is loaded here, and loaded again where its process ends.
 
+    One that hangs is ended: it answered no request at all in the time that one of them had.
     Meanwhile it says what a server says that is loading its model. Where it ends again and again
     without an answer in between it is given up: then every call raises FatalServerError.
     """
@@ -92,6 +95,7 @@ class EmbeddedTransport(Transport):
         self._said = ""
         self._ends = 0
         """How often it ended since it last answered."""
+        self._answers = 0
         self._keeping: asyncio.Task[None] | None = None
 
     @property
@@ -115,14 +119,27 @@ class EmbeddedTransport(Transport):
         if self._down.is_set():
             raise self._absence()
         assert self._http is not None
+        http, answers = self._http, self._answers
         try:
-            answer = await self._http.exchange(method, path, body, seconds)
+            answer = await http.exchange(method, path, body, seconds)
         except UnavailableError as error:
-            if error.timed_out or isinstance(error, OverloadedError) or not await self._dies():
+            if isinstance(error, OverloadedError):
                 raise
-            raise UnavailableError(self._said, unreached=error.unreached) from error
+            if error.timed_out:
+                # GETs may be answered while POSTs hang, and be late while POSTs are worked on.
+                if method != "POST" or seconds < HUNG_SECONDS:
+                    raise
+                if http is not self._http or answers != self._answers:
+                    raise
+                if not self._down.is_set():
+                    self._server.end(f"it hung, and gave no answer within {seconds:.3g} s")
+            if not await self._dies():
+                raise
+            late, unreached = error.timed_out, error.unreached
+            raise UnavailableError(self._said, timed_out=late, unreached=unreached) from error
         if method == "POST":
             self._ends = 0
+            self._answers += 1
         return answer
 
     async def close(self) -> None:
