@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from batchrank.calls import Form
-from batchrank.clock import Clock, SystemClock
+from batchrank.clock import SystemClock
 from batchrank.errors import NoServerError, ServerError
 from batchrank.serving.connection import Connection, Member
 from batchrank.serving.gather import HELD_UP_SECONDS, gather_ready
@@ -30,19 +30,19 @@ async def prove(
     later. `waits` is told what is waited for. Raises NoServerError where none is left, else as
     `preflight`.
     """
-    clock = SystemClock()
     while True:
-        connection = await _led_by_one_awake(connection, spec, say, waits, clock)
+        connection = await led_by_one_awake(connection, spec, say, waits)
         try:
             return connection, await preflight(connection, spec, templates)
         except NoServerError as error:
             connection = _led_by_another(connection, {connection.members[0]: error}, say)
 
 
-async def _led_by_one_awake(
-    connection: Connection, spec: JobSpec, say: Say, waits: Say, clock: Clock
+async def led_by_one_awake(
+    connection: Connection, spec: JobSpec, say: Say, waits: Say
 ) -> Connection:
-    """Wake the first server, and the others with it where it is slow."""
+    """Wake the first server, and the others with it where it is slow; the rest is as in `prove`."""
+    clock = SystemClock()
     asked = probe_of({stage.answer for stage in spec.stages}, Form.TEXT)
     loading = max(spec.timeout, parse_duration(spec.wait_for_server))
     faults: dict[Member, NoServerError] = {}

@@ -14,7 +14,7 @@ from batchrank.errors import UnfitServerError
 from batchrank.serving.capacity import capacity_of
 from batchrank.serving.connection import Connection, Member, connect
 from batchrank.serving.endpoint import Endpoint
-from batchrank.serving.firstserver import prove
+from batchrank.serving.firstserver import led_by_one_awake, prove
 from batchrank.serving.membership import follow
 from batchrank.serving.pool import Pool
 from batchrank.serving.preflight import Profile
@@ -125,8 +125,8 @@ class Session:
         """Connect, outside of quiet hours, and say what the server is; again: the same.
 
         A run that was interrupted and goes on with the same model is not put through the preflight
-        again. Raises NoServerError; UnfitServerError also where no answer of the trial could be
-        read and the job's gate would not let that pass.
+        again; of several servers one that is awake leads. Raises NoServerError; UnfitServerError
+        also where no answer of the trial could be read and the job's gate would not let that pass.
         """
         if self._profile is None:
             spec = self._spec
@@ -136,6 +136,9 @@ class Session:
             self.waits = None
             known, gate = self.remembered, self._spec.max_fallback
             resuming = resuming and known is not None and known.refusal(gate) is None
+            if resuming and len(connection.members) > 1:
+                connection = await led_by_one_awake(connection, spec, self._say, self._wait)
+                self._connection = connection
             if resuming and known and known.identity == connection.info.identity:
                 profile = known
             else:

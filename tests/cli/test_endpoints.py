@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -183,6 +185,31 @@ def test_a_server_that_hangs_at_the_start_holds_up_no_other(
         (told,) = (line for line in said.splitlines() if "the job starts without" in line)
         assert hung.url in told
         assert (shares[0] > 0) == (many is not None), said
+
+
+def test_a_server_that_hangs_when_a_job_goes_on_holds_up_no_other(
+    source: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("connection", "firstserver"):
+        monkeypatch.setattr(f"batchrank.serving.{module}.SystemClock", Patience)
+    config = JudgeConfig(kind="vllm")
+    bad = Hanging(config, knowledge(rows))
+    bad.many = 0
+    with serving(bad) as hung, serving(JudgeServer(config, knowledge(rows))) as well:
+        first, *others = source.read_bytes().splitlines()
+        source.write_bytes(first)
+        assert run(source, *both(hung.url, well.url))[0] == 0
+        with closing(sqlite3.connect(source.with_name("store.sqlite"))) as store:
+            store.execute("UPDATE runs SET exit = NULL, ended = NULL")  # as if it had been killed
+            store.commit()
+        source.write_bytes(b"\n".join((first, *others)))
+        bad.many = None
+        before = len(windows(hung))
+        code, said, rankings = run(source, *both(hung.url, well.url))
+        assert code == 0, said
+        assert len(rankings) == 20
+        assert f"the job starts without a server, until a probe proves it: {hung.url}" in said
+        assert len(windows(hung)) == before
 
 
 @pytest.mark.parametrize("fault", ["503", "reset", "html"])
