@@ -40,6 +40,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[She
     """A shell in whose time a window takes a minute and nothing else takes any: 3 min a query."""
     with serving(judge(requests(queries=14, candidates=12))) as server:
         monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * MINUTE)
+        monkeypatch.setattr("batchrank.store.batcher.PATIENCE_SECONDS", 0.0)
         yield Shell(tmp_path, server.url), server
 
 
@@ -386,6 +387,7 @@ def test_what_a_short_night_did_is_judged_by_the_gates_before_it_may_be_publishe
     bad = judge(rows, malformed_rate=malformed, malformed=("empty",), sound_trials=True)
     with serving(bad) as server:
         monkeypatch.setattr(MONOTONIC, lambda: len(windows(server)) * MINUTE)
+        monkeypatch.setattr("batchrank.store.batcher.PATIENCE_SECONDS", 0.0)
         shell = Shell(tmp_path, server.url)
         ended = one_at_a_time(shell, source, "--time-limit", "14m")
     assert ended.code == 75, ended.err
