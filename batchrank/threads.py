@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -32,3 +32,27 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
     Thread(target=call, daemon=True).start()
     await asyncio.wait([ended])
     return result.result()
+
+
+class ReadAhead(Generic[T]):
+    """What `work` returns, call by call until None: the next is got while the last is used."""
+
+    def __init__(self, work: Callable[[], T | None]) -> None:
+        self._work = work
+        self._coming: asyncio.Task[T | None] | None = None
+
+    async def next(self) -> T | None:
+        """The next, or None behind the last; raises what `work` raises."""
+        got = await (self._coming or self._begun())
+        self._coming = None if got is None else self._begun()
+        return got
+
+    def close(self) -> None:
+        """Wait for no more."""
+        if self._coming is not None:
+            self._coming.cancel()
+
+    def _begun(self) -> asyncio.Task[T | None]:
+        task = asyncio.create_task(in_daemon_thread(self._work))
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return task

@@ -24,7 +24,7 @@ from batchrank.store.records import Known, Line, Run
 from batchrank.store.repeated import Repeated
 from batchrank.store.store import Store
 from batchrank.store.waiting import Turn, Waiting, WaitingLines
-from batchrank.threads import in_daemon_thread
+from batchrank.threads import ReadAhead
 from batchrank.values import Lineage, RankedQuery, Request
 
 
@@ -102,6 +102,12 @@ class Intake:
         self._selection = job.spec.selection
         self.unknown_keys = UnknownKeys(job.spec.filter.keys if job.spec.filter else ())
         self._size: int | None = None
+        self._reading: ReadAhead[list[tuple[RawLine, bytes]]] | None = None
+
+    def close(self) -> None:
+        """Read no more; to be called where `blocks` are not taken to the last."""
+        if self._reading is not None:
+            self._reading.close()
 
     @property
     def source(self) -> Source:
@@ -143,7 +149,8 @@ class Intake:
             self._size = await asyncio.to_thread(_size, self._source)
         earlier = None if self._order.again else await Repeated.find(self._store, self._run)
         repeats = True
-        while (block := await in_daemon_thread(lambda: _digested(blocks))) is not None:
+        self._reading = ReadAhead(lambda: _digested(blocks))
+        while (block := await self._reading.next()) is not None:
             if earlier is not None:
                 found = [(raw.number, ranking_key(self._key, digest)) for raw, digest in block]
                 if await earlier.follow(found):

@@ -102,6 +102,8 @@ class OpenQueries:
                         rerankers.asker.finish()
             except BatchrankError as error:
                 self._stop(error)
+            finally:
+                self._intake.close()
         if self._rerankers is not None:
             await self._rerankers.asker.drain()
         if not in_time:
