@@ -46,6 +46,8 @@ class Progress:
     """Until when, of these, in seconds since the epoch."""
     quiet_seconds: float = 0.0
     """How much of the time so far was quiet hours."""
+    held_back_seconds: float = 0.0
+    """How much of it nothing was sent as others waited at the servers."""
     quiet_ahead: float = 0.0
     """How much of the time that is left will be."""
     tally: Tally = field(default_factory=Tally)

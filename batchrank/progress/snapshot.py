@@ -96,7 +96,8 @@ class Step:
 class Snapshot:
     """A run at one moment. Shares are from 0 to 1, durations seconds, times seconds of the epoch.
 
-    `waits` says why nothing is sent, `quiet_until` until when where these are quiet hours.
+    `waits` says why nothing is sent, `quiet_until` until when where these are quiet hours. Of the
+    `seconds` so far, `quiet_seconds` were such, and for `held_back_seconds` others waited.
     `exit_code` and `reasons` are there once it has ended with all the `steps` after it, of which
     `step` says what the one that is on is at. `known` lines were finished before it,
     `finished` were ranked by it, `open` are begun or wait. `share_done` is the part of the input
@@ -114,6 +115,8 @@ class Snapshot:
     output: str
     started: float
     seconds: float
+    quiet_seconds: float = 0.0
+    held_back_seconds: float = 0.0
     state: State = "starting"
     waits: str | None = None
     quiet_until: float | None = None

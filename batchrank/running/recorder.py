@@ -78,12 +78,14 @@ class Recorder:
     def update(self) -> None:
         """Bring `progress` up to date."""
         progress = self.progress
-        progress.now = time.monotonic()
+        before, progress.now = progress.now, time.monotonic()
         progress.waits = self.session.waits if self.session is not None else None
         if self.pool is not None:
             progress.in_flight = self.pool.in_flight
             progress.capacity = self.pool.capacity
             progress.waits = self.pool.waits
+            if self.pool.crowded and progress.state == "ranking":  # later there is nothing to send
+                progress.held_back_seconds += progress.now - before
         if self.time is not None:
             self.time.tell(progress)
         if self.intake is not None:
@@ -122,6 +124,8 @@ class Recorder:
             output=self._output,
             started=self._started,
             seconds=progress.seconds,
+            quiet_seconds=progress.quiet_seconds,
+            held_back_seconds=progress.held_back_seconds,
             state=progress.state if exit_code is None else "ended",
             waits=progress.waits if sends else None,
             quiet_until=progress.quiet_until if sends else None,

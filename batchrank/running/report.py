@@ -67,6 +67,7 @@ class Report:
             "completion_tokens": spent.usage.completion_tokens,
             "seconds": round(self.progress.seconds, 3),
             "quiet_seconds": round(self.progress.quiet_seconds, 3),
+            "held_back_seconds": round(self.progress.held_back_seconds, 3),
             "store": self.store,
             "output": self.output,
             "left_out": self.left_out,

@@ -95,10 +95,16 @@ class Pool:
         """Why nothing is sent at all; None while it is."""
         if self._held is not None:
             return self._held
-        crowded = [one.url for one in self._endpoints if one.is_open and one.cap == 0]
-        if crowded and not self._slots.capacity:
+        if crowded := self.crowded:
             return f"held back while others wait at {', '.join(crowded)}"
         return self._outage.told
+
+    @property
+    def crowded(self) -> list[str]:
+        """URLs of servers where others wait, if nothing at all is sent for that."""
+        if self._held is not None or self._slots.capacity:
+            return []
+        return [one.url for one in self._endpoints if one.is_open and one.cap == 0]
 
     def join(self, endpoint: Endpoint) -> None:
         """Use another server from now on, once a probe has proved it."""

@@ -310,6 +310,24 @@ async def test_a_server_that_turns_calls_away_gets_fewer() -> None:
         assert acting.said == []
 
 
+async def test_a_call_turned_away_now_and_then_holds_up_no_other() -> None:
+    """It waits as it was asked to; the server is neither left alone nor given fewer calls."""
+    came = 0
+
+    def act(_body: dict[str, Any]) -> Reply:
+        nonlocal came
+        came += 1
+        busy = came % 40 in (7, 8, 20)
+        return Reply({"error": "busy"}, 429, {"Retry-After": "9"}) if busy else Reply(CHAT)
+
+    async with Actor(act) as actor, pooled(actor.url) as acting:
+        await asyncio.gather(*(ask(acting, text) for text in texts(200)))
+        assert acting.endpoints[0].capacity.generation == 0
+        assert len(actor.asked) == len(actor.bodies), "it was never probed"
+        turned_away = len(actor.asked) - 200
+        assert acting.clock.slept == [9] * turned_away
+
+
 async def test_a_server_that_was_down_at_the_start_joins_when_it_is_proved() -> None:
     async with Actor() as one, Actor() as late, pooled(one.url, late.url, down=(1,)) as acting:
         await soon(lambda: acting.endpoints[1].limit > 0)

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from batchrank.backends.base import BackendOptions
 from batchrank.backends.openai import OpenAIBackend
 from batchrank.errors import StoppedError, UsageError
+from batchrank.running.recorder import Recorder
+from batchrank.serving.pool import Pool
 from batchrank.serving.quiethours import Curfew
 from batchrank.serving.sharing import give_way, keep_quiet_hours
+from batchrank.spec.jobspec import JobSpec
 from batchrank.spec.quiethours import QuietHours, parse_quiet_hours
 from scripts.judge import JudgeConfig, JudgeServer
 from tests.backends.servers import CHAT, Reply, scripted
@@ -166,6 +169,19 @@ async def test_what_would_send_by_itself_waits_too() -> None:
         await backend.close()
 
 
+def counted_by(pool: Pool) -> tuple[float, float]:
+    """What a run has as held back that has seen `pool` once, of how many seconds."""
+    recorder = Recorder(JobSpec(), "in.jsonl", None)
+    recorder.pool = pool
+    recorder.progress.state = "ranking"
+    begun = recorder.progress.now
+    recorder.update()
+    seconds = recorder.progress.now - begun
+    recorder.progress.state = "writing"  # nothing waits for a server any more
+    recorder.update()
+    return recorder.progress.held_back_seconds, seconds
+
+
 @pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
 async def test_calls_are_held_back_while_others_wait(kind: str) -> None:
     config = JudgeConfig(kind=kind, slots=2, call_seconds=3600.0)  # type: ignore[arg-type]
@@ -180,11 +196,14 @@ async def test_calls_are_held_back_while_others_wait(kind: str) -> None:
             acting.pool.watch(give_way(acting.pool, endpoint, 1, print, acting.clock))
             await soon(lambda: endpoint.limit == 0)
             assert acting.pool.waits == f"held back while others wait at {judge.url}"
+            held, seconds = counted_by(acting.pool)
+            assert held == seconds > 0
             for call in people:
                 call.cancel()
             await asyncio.gather(*people, return_exceptions=True)
             await soon(lambda: endpoint.limit == before)
             assert acting.pool.waits is None
+            assert counted_by(acting.pool)[0] == 0
         await other.close()
 
 

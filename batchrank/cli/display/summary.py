@@ -39,6 +39,7 @@ def summary_lines(report: Report) -> list[str]:
         f"  spent: {counted(spent.calls, 'call')}, {spent.usage.prompt_tokens:,} prompt + "
         f"{spent.usage.completion_tokens:,} generated tokens, {duration(progress.seconds)}"
         + (f", {duration(quiet)} of it quiet hours" if (quiet := progress.quiet_seconds) else "")
+        + (f", {duration(held)} held back" if (held := progress.held_back_seconds) else "")
     )
     if spent.saved or spent.retries:
         lines.append(
