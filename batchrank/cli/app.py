@@ -17,7 +17,7 @@ from typer.main import get_group
 
 from batchrank.cli.commands import COMMANDS
 from batchrank.cli.early import INTERRUPTED
-from batchrank.cli.streams import fill_descriptors
+from batchrank.cli.streams import expect_json, fill_descriptors, print_failure
 from batchrank.ending import leave
 from batchrank.errors import BatchrankError, FilesError, StoppedError, UsageError
 from batchrank.formats.atomic import silence_stdout
@@ -87,8 +87,12 @@ def _global(
 
 
 def run_app() -> None:
-    """Run the command line; an expected failure is one line on stderr and an exit code."""
+    """Run the command line; an expected failure is one line on stderr and an exit code.
+
+    With --json it is a JSON object on stdout too.
+    """
     fill_descriptors()
+    expect_json()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever a terminal's encoding lacks
@@ -131,4 +135,5 @@ def _failed(message: str, code: int) -> int:
     if os.environ.get(_DEBUG):
         traceback.print_exc()
     typer.echo(f"batchrank: error: {one_line(message)}", err=True)
+    print_failure(message, code)
     return code

@@ -7,8 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from batchrank.formats.wording import one_line
 from tests.cli.conftest import Shell
-from tests.cli.running import batchrank
+from tests.cli.running import Result, batchrank, free_port
 from tests.cli.walking import leaves
 
 FORMS = (
@@ -52,6 +53,33 @@ def test_no_command_is_left_out() -> None:
         if any("--json" in option.opts for option in command.params)
     }
     assert with_json == {(form.split()[0],) for form in FORMS}
+
+
+def assert_failed(ended: Result, *codes: int) -> None:
+    """It ended with one of `codes`, and standard output says why as standard error does."""
+    told = ended.json
+    assert ended.code in codes, ended.err
+    assert told["exit_code"] == ended.code
+    (reason,) = told["reasons"]
+    assert one_line(reason) in ended.err
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-such-flag",)])
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_write_json_where_they_fail(
+    form: str, flags: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where nothing is
+    url = "--base-url http://127.0.0.1:1"
+    store = "--store store.sqlite"
+    words = form.format(url=url, store=store, job=f"{url} {store}").split()
+    assert_failed(batchrank(*words, "--json", *flags), 2, 4)
+
+
+@pytest.mark.parametrize("flags", [(), ("--log-format", "json")])
+def test_a_run_without_a_server_writes_json(source: Path, flags: tuple[str, ...]) -> None:
+    nowhere = Shell(source.parent, f"http://127.0.0.1:{free_port()}")
+    assert_failed(nowhere.run(source, "--json", *flags), 4)
 
 
 def test_all_forms_write_json(source: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

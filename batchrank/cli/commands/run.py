@@ -18,7 +18,7 @@ from batchrank.cli.loop import run_loop
 from batchrank.cli.paths import check_paths
 from batchrank.cli.refusals import refusals_told
 from batchrank.cli.signals import stop_on_signals
-from batchrank.cli.streams import print_json
+from batchrank.cli.streams import print_failure, print_json
 from batchrank.cli.talk import Talk
 from batchrank.cli.tonight import input_of, tonight
 from batchrank.cli.views import Tick, views_of
@@ -161,6 +161,7 @@ def _logged(spec: JobSpec, work: Coroutine[Any, Any, Night]) -> Night:
         except BatchrankError as error:
             level = logging.WARNING if isinstance(error, StoppedError) else logging.ERROR
             _log.log(level, "%s", error, extra={"reason": type(error).__name__})
+            print_failure(str(error), error.exit_code)
             raise typer.Exit(error.exit_code) from error
 
 
