@@ -254,7 +254,7 @@ def test_every_window_of_joined_rankings_can_be_replayed(night: Night) -> None:
     night.merge(night.shards(3))
     for qid in ("q2", "q7", "q12"):
         one, other = (
-            batchrank("inspect", qid, "--json", "--store", store).json
+            batchrank("inspect", qid, "--json", "--store", store).json[0]
             for store in (night.joined, night.folder / "whole.sqlite")
         )
         for window in (*one["asked"], *other["asked"]):

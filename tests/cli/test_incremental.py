@@ -61,7 +61,7 @@ def test_a_night_asks_only_for_what_changed(
     assert len(changed["ranking"]) == 14
     assert "incremental" not in unchanged
     assert unchanged == before[1]
-    (seen,) = shell.look("inspect", rows[0]["query"]["qid"], "--json").json["asked"]
+    (seen,) = shell.look("inspect", rows[0]["query"]["qid"], "--json").json[0]["asked"]
     assert len(seen["window"]["shown"]) == 6
     told = shell.look("inspect", rows[0]["query"]["qid"]).out.decode()
     assert "builds on the ranking of run 1; ranked in full 20" in told
@@ -92,7 +92,7 @@ def test_every_strategy_merges_what_is_new_and_is_replayed(
         docids = sorted((one["docid"] for one in row["candidates"]), key=lambda d: -gain(qid, d))
         ranked = [place["docid"] for place in written_row["ranking"]]
         assert ranked[:promised] == docids[:promised]
-        asked = shell.look("inspect", qid, "--json").json["asked"]
+        asked = shell.look("inspect", qid, "--json").json[0]["asked"]
         assert len(asked) == sum(written_row["windows"].values())
         assert {one["permutation"]["status"] for one in asked} == {"ok"}
 

@@ -186,7 +186,7 @@ def test_optional_passes_are_dropped_where_time_runs_out_and_made_up_for_later(
             assert sum(row["windows"].values()) == (3 if row.get("reduced") else 6)
 
         # What was dropped is shown as it was asked.
-        seen = shell.look("inspect", reduced[0], "--json").json
+        seen = shell.look("inspect", reduced[0], "--json").json[0]
         assert len(seen["asked"]) == 3
         assert all(window["fault"] is None for window in seen["asked"])
 

@@ -124,7 +124,7 @@ def test_an_explanation_is_kept_and_shown(
     assert [docids(row) for row in output(source)] == [by_gain(row) for row in rows]
     assert "answers the query better than what stands above" in shown
     assert {"en": "Ranking: [", "zh": "排序："}[language] in shown
-    (asked,) = batchrank(*look, "--json").json["asked"]
+    (asked,) = batchrank(*look, "--json").json[0]["asked"]
     assert len(asked["answer"]["text"].splitlines()) == 1 + 12 + 1
 
 
@@ -142,7 +142,7 @@ def test_scores_are_shown_by_inspect(rows: list[Row], source: Path) -> None:
     with serving(judge(rows, kind="llama.cpp")) as server:
         ranked(server, source, *POINTWISE, "likelihood")
     look = ("inspect", "q1", "--store", source.with_suffix(".sqlite"))
-    shown = batchrank(*look, "--json").json
+    shown = batchrank(*look, "--json").json[0]
 
     assert batchrank(*look).out.decode().count("  scores  -") == 12
     scores = {
@@ -165,7 +165,7 @@ def test_a_cascade_reranks_the_best_of_the_stage_before(
     with serving(judge(rows, kind="llama.cpp")) as server:
         done = ranked(server, source, "--job", spec)
     told = batchrank("run", source, "--job", spec, "--dry-run", "--json").json
-    shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite"), "--json").json
+    shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite"), "--json").json[0]
 
     assert done.code == 0, done.err
     assert done.json["calls"] == told["calls"] == 3 * 11
@@ -303,7 +303,7 @@ def test_every_strategy_runs_is_foretold_and_replayed(
 ) -> None:
     done = ranked(server, source, *flags)
     told = batchrank("run", source, *flags, "--dry-run", "--json")
-    shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite"), "--json").json
+    shown = batchrank("inspect", "q1", "--store", source.with_suffix(".sqlite"), "--json").json[0]
 
     assert (done.code, told.code) == (0, 0), done.err
     assert docids(output(source)[0])[0] in by_gain(rows[0])[:2]

@@ -65,7 +65,7 @@ def test_windows_of_a_filtered_query_are_replayed(
     shell.run(mixed, "--job", job, "-o", tmp_path / "out.jsonl", "--mmr", "0.5", "--alpha", "0.5")
     (row, *_) = rows_of(tmp_path / "out.jsonl")
 
-    seen = shell.look("inspect", "q1", "--json").json
+    seen = shell.look("inspect", "q1", "--json").json[0]
     text = shell.look("inspect", "q1").out.decode()
 
     assert docids(seen) == docids(row)

@@ -90,7 +90,7 @@ def test_inspect_shows_where_documents_came_from(done: Shell, tmp_path: Path) ->
     assert "[1] q2-d1, [2] q2-d3, [3] q2-d5" in text  # dealt round-robin
     assert re.search(r"answer  '\[?\d", text)
 
-    found = done.look("inspect", "q2", "--json").json
+    found = done.look("inspect", "q2", "--json").json[0]
     assert (found["qid"], found["line"]) == ("q2", 2)
     assert docids(found) == docids(row)
     assert [asked["round"] for asked in found["asked"]] == [0, 0, 1]
@@ -114,7 +114,7 @@ def test_windows_are_shown_as_the_run_counted_them(
         assert shell.run(source, "--max-fallback", "1").code == 0
     seen, notes = Counter[str](), Counter[str]()
     for row in rows_of(tmp_path / "in.ranked.jsonl"):
-        asked = shell.look("inspect", row["qid"], "--json").json["asked"]
+        asked = shell.look("inspect", row["qid"], "--json").json[0]["asked"]
         told = Counter(window["permutation"]["status"] for window in asked)
         assert +Counter(row["windows"]) == told, row["qid"]
         seen += told
@@ -140,10 +140,21 @@ def test_inspect_finds_a_line_that_has_no_qid(done: Shell, source: Path, rows: l
     assert text.startswith(
         "no qid: no query\nline 4, failed, model judge\njson: The line is not JSON"
     )
-    assert done.look("inspect", "--line", "2", "--json").json["qid"] == "q2"
+    assert done.look("inspect", "--line", "2", "--json").json[0]["qid"] == "q2"
     absent = done.look("inspect", "--line", "5")
     assert absent.code == 2
     assert "has no ranking of line 5" in absent.err
+
+
+def test_inspect_has_each_line_with_a_qid_in_one_value(
+    shell: Shell, rows: list[Row], tmp_path: Path
+) -> None:
+    other = {**rows[0], "query": {**rows[0]["query"], "text": "another text"}}
+    source = written(tmp_path / "in.jsonl", [rows[0], rows[1], other])
+    assert shell.run(source, "--max-failed", "1").code in (0, 3)
+    for flags, lines in (["q1"], [1, 3]), (["--line", "2"], [2]):
+        found = shell.look("inspect", *flags, "--json").json
+        assert [one["line"] for one in found] == lines
 
 
 def test_an_identifier_takes_one_line_whatever_it_holds(

@@ -48,6 +48,8 @@ def inspect(
 ) -> None:
     """Show one query: where each document came from, and every window with its raw answer.
 
+    With --json an array with an object for each line of the input that has this qid.
+
     Examples:
 
       batchrank inspect q17
@@ -56,11 +58,10 @@ def inspect(
     if (qid is None) == (line is None):
         raise UsageError("name a query by its QID, or by --line N of the input")
     run, found = run_loop(_inspect(store, number, qid, line))
-    for one in found:
-        if as_json:
-            print_json(as_document(one, run.settings, top_k))
-            continue
-        number_of_line, ranked, windows = one
+    if as_json:
+        print_json([as_document(one, run.settings, top_k) for one in found])
+        return
+    for number_of_line, ranked, windows in found:
         typer.echo(f"{one_line(ranked.qid) or 'no qid'}: {one_line(ranked.query) or 'no query'}")
         model = one_line(run.settings["model"])
         typer.echo(f"line {number_of_line}, {ranked.status}, model {model}")
