@@ -44,7 +44,11 @@ class ReadAhead(Generic[T]):
     async def next(self) -> T | None:
         """The next, or None behind the last; raises what `work` raises."""
         got = await (self._coming or self._begun())
-        self._coming = None if got is None else self._begun()
+        if got is None:
+            self._coming = None
+        else:
+            self._coming = self._begun()
+            await asyncio.sleep(0)  # it begins now, not when this task waits for something
         return got
 
     def close(self) -> None:
