@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import aiosqlite
 import pytest
 
 from batchrank.backends.base import Call
@@ -34,6 +35,7 @@ from batchrank.serving.capacity import FixedCapacity
 from batchrank.serving.endpoint import Endpoint
 from batchrank.serving.pool import Pool
 from batchrank.serving.probe import probe
+from batchrank.store import batcher
 from batchrank.store.store import Store
 from batchrank.values import Document, Permutation, Query, Request, Status, Window
 from tests.waiting import PATIENCE
@@ -210,6 +212,30 @@ class TestOnce:
         assert asked.consulted == (asked.used,)
         assert (asker.spent.calls, asker.spent.usage, asker.spent.saved) == (1, Usage(10, 2), 0)
 
+    async def test_answers_share_a_commit_while_more_is_to_be_sent_and_wait_for_none_else(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(batcher, "PATIENCE_SECONDS", 3600.0)
+        commits = 0
+        commit = aiosqlite.Connection.commit
+
+        async def counted(connection: aiosqlite.Connection) -> None:
+            nonlocal commits
+            commits += 1
+            await commit(connection)
+
+        monkeypatch.setattr(aiosqlite.Connection, "commit", counted)
+        asker = asker_of(FakeBackend(lambda _: "2,1"), store, capacity=1)
+
+        for query in "ab":  # nothing else is to be sent: each is committed at once
+            await asyncio.wait_for(ask(asker, query=query), PATIENCE)
+        assert commits == 2
+        together = asyncio.gather(*(ask(asker, query=query) for query in "cdef"))
+        outcomes = await asyncio.wait_for(together, PATIENCE)
+
+        assert {one.permutation.status for (one,) in outcomes} == {Status.OK}
+        assert commits == 3
+
     async def test_a_query_that_is_given_up_leaves_its_call_to_others(self, store: Store) -> None:
         backend = FakeBackend(lambda _: "2,1")
         backend.gate.clear()
@@ -325,8 +351,8 @@ class TestOnce:
         events: list[str] = []
         add_answer = Store.add_answer
 
-        async def noted(self: Store, key: bytes, run: int, answer: Answer) -> int:
-            number = await add_answer(self, key, run, answer)
+        async def noted(self: Store, key: bytes, run: int, answer: Answer, *, patient: bool) -> int:
+            number = await add_answer(self, key, run, answer, patient=patient)
             events.append("committed")
             return number
 

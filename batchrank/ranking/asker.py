@@ -216,8 +216,10 @@ class Asker:
         self.spent.calls += 1
         self.spent.usage += answer.usage
         self.spent.seconds += answer.seconds
-        # Committed before it is used: what was paid for is never paid for twice.
-        number = await self._store.add_answer(key, self._run, answer)
+        # Committed before it is used: what was paid for is never paid for twice. While others are
+        # there to be sent, the slots don't wait for it.
+        has_more = bool(self._unsent)
+        number = await self._store.add_answer(key, self._run, answer, patient=has_more)
         return StoredAnswer(number, answer, source)
 
     async def _call(

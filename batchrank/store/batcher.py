@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-PATIENCE_SECONDS = 0.02
+PATIENCE_SECONDS = 0.05
 """From the beginning of one batch until another begins that is not urgent."""
 
 

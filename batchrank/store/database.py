@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,8 +59,11 @@ class Database:
     async def _commit(self, writes: Sequence[_Write]) -> Sequence[None]:
         with store_errors(self.path):
             try:
-                for sql, group in groupby(writes, key=itemgetter(0)):
-                    rows = [row for _, rows in group for row in rows]
+                # Those that wait together wait for none of each other: their order is free.
+                by_statement: dict[str, list[tuple[object, ...]]] = {}
+                for sql, rows in writes:
+                    by_statement.setdefault(sql, []).extend(rows)
+                for sql, rows in by_statement.items():
                     await self._connection.executemany(sql, rows)
                 await self._connection.commit()
             except BaseException:

@@ -68,8 +68,10 @@ class Store(Database):
         """The answer to the request with this key, None where it was never committed."""
         return await self._lookups.submit(key)
 
-    async def add_answer(self, key: bytes, run: int, answer: Answer) -> int:
-        """Commit an answer and return its number."""
+    async def add_answer(
+        self, key: bytes, run: int, answer: Answer, *, patient: bool = True
+    ) -> int:
+        """Commit an answer and return its number; see `Batcher.submit`."""
         self._last_answer += 1
         number = self._last_answer
         await self.write(
@@ -86,7 +88,7 @@ class Store(Database):
                 round(answer.seconds, 4),
                 pack_scored(answer.scored),
             ),
-            patient=True,
+            patient=patient,
         )
         return number
 
