@@ -69,7 +69,7 @@ class Store(Database):
         return await self._lookups.submit(key)
 
     async def add_answer(
-        self, key: bytes, run: int, answer: Answer, *, patient: bool = True
+        self, key: bytes, run: int, answer: Answer, *, patient: bool = False
     ) -> int:
         """Commit an answer and return its number; see `Batcher.submit`."""
         self._last_answer += 1
